@@ -1,0 +1,109 @@
+"""One tree of errors. Each has a code, says what happened, and hints at what to do."""
+
+from typing import ClassVar
+
+
+class AcodeError(Exception):
+    """Something that the user should hear about."""
+
+    code: ClassVar[str] = "ACODE-000"
+    exit_code: ClassVar[int] = 1
+    hint: str = ""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        if hint is not None:
+            self.hint = hint
+
+
+class UsageError(AcodeError):
+    """The command line is wrong."""
+
+    code = "USAGE"
+    exit_code = 2
+    hint = "acode --help shows how commands are written"
+
+
+class ConfigError(AcodeError):
+    """A setting is unknown or has a value that is not allowed."""
+
+    code = "CONFIG"
+    exit_code = 2
+    hint = "acode init writes a config.yml that shows every key with its default"
+
+
+class InvalidTask(AcodeError):
+    """The task cannot be accepted as it is written."""
+
+    code = "INVALID_TASK"
+    hint = "correct what is listed and submit again; nothing was added"
+
+
+class TaskNotFound(AcodeError):
+    """No task has this id."""
+
+    code = "TASK-001"
+    hint = "acode task list shows the tasks and their ids"
+
+
+class AmbiguousId(AcodeError):
+    """The prefix fits more than one id."""
+
+    code = "TASK-002"
+    hint = "type more characters of the id"
+
+
+class IllegalMove(AcodeError):
+    """The task's status does not allow this."""
+
+    code = "TASK-003"
+    hint = "acode task show ID tells what happened to it"
+
+
+class LeaseLost(AcodeError):
+    """The attempt is not the task's current one any more; nothing was written."""
+
+    code = "TASK-004"
+    hint = "another attempt has taken over; this one's result is not used"
+
+
+class QueueFull(AcodeError):
+    """The queue holds as many waiting tasks as it may."""
+
+    code = "QUEUE-001"
+    hint = "wait until some are done, or raise tasks.queueSize"
+
+
+class StoreDamaged(AcodeError):
+    """The store's file is damaged or is no acode store."""
+
+    code = "QUEUE-002"
+    hint = "acode queue check tells more; restore the last file made by acode queue backup"
+
+
+class DiskFull(AcodeError):
+    """There is no room on the disk; nothing was written and nothing is lost."""
+
+    code = "QUEUE-003"
+    hint = "free some space and try again"
+
+
+class StoreTooNew(AcodeError):
+    """A newer acode has written this store."""
+
+    code = "QUEUE-004"
+    hint = "upgrade acode: pip install --upgrade acode"
+
+
+class StoreBusy(AcodeError):
+    """Another process keeps the store locked."""
+
+    code = "QUEUE-005"
+    hint = "try again; acode queue status tells who uses the store"
+
+
+class StoreUnusable(AcodeError):
+    """The store's file cannot be opened or written."""
+
+    code = "QUEUE-006"
+    hint = "check that the directory exists and that you may write to it"

@@ -1,0 +1,1 @@
+"""Plain frozen data: what acode talks about. Imports nothing of ours."""

@@ -1,0 +1,59 @@
+"""What becomes of a task after an attempt: decided by policy, written by the store."""
+
+import msgspec
+
+from acode.model.ending import Ending, Usage
+from acode.model.failure import Failure
+from acode.model.task import Result
+
+
+class Complete(msgspec.Struct, frozen=True):
+    """It is done."""
+
+    result: Result = Result()
+
+
+class Fail(msgspec.Struct, frozen=True):
+    """It failed for good and becomes a dead letter."""
+
+    failure: Failure
+    reason: str
+    result: Result = Result()
+
+
+class RetryAt(msgspec.Struct, frozen=True):
+    """It goes back to the queue until `ready_at`."""
+
+    ready_at: int
+    failure: Failure
+    reason: str
+    result: Result = Result()
+
+
+class Cancel(msgspec.Struct, frozen=True):
+    """A user wanted its end."""
+
+    reason: str = "cancelled"
+    result: Result = Result()
+
+
+class Release(msgspec.Struct, frozen=True):
+    """It goes back to the queue as if the attempt had not been."""
+
+    reason: str
+    result: Result = Result()
+
+
+Verdict = Complete | Fail | RetryAt | Cancel | Release
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """The end of one attempt, as it is written to the store. Fenced by the token."""
+
+    task_id: str
+    token: str
+    ending: Ending
+    ended_at: int
+    verdict: Verdict
+    usage: Usage | None = None
+    actor: str = "daemon"

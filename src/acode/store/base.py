@@ -1,0 +1,175 @@
+"""The contract of every store, in the engine's words.
+
+Doors write wishes (`add`, `cancel`, `retry`, `drop`, `pause`), the engine writes facts
+(`claim`, `finish`, `save_step`), everybody reads. A write is acknowledged when it is durable.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from acode.model.priority import Priority
+from acode.model.state import Status
+from acode.model.task import (
+    DeadLetter,
+    Lease,
+    Move,
+    Record,
+    Submission,
+    Task,
+)
+from acode.model.verdict import Report
+
+Assign = Callable[[Sequence[Task]], Sequence[str]]
+"""Gives each task to a worker: ids in the tasks' order. Pure; it runs inside the transaction."""
+
+
+class Circuit(NamedTuple):
+    """What a circuit breaker guards: one kind of task in one workstream."""
+
+    kind: str
+    workstream_id: str | None
+
+
+class Claim(NamedTuple):
+    """A wish for work: at most `limit` tasks, none from a held circuit, for these workers."""
+
+    limit: int
+    assign: Assign
+    held: Collection[Circuit] = ()
+
+
+class Added(NamedTuple):
+    """What `add` did with one submission; `existed` when its key was there already."""
+
+    id: str
+    status: Status
+    existed: bool = False
+
+
+class Sort(msgspec.Struct, frozen=True):
+    """The order of a listing."""
+
+    by: str = "created"
+    """created | priority | status"""
+    reverse: bool = False
+
+
+class TaskQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which tasks to list."""
+
+    statuses: tuple[Status, ...] = ()
+    priority: Priority | None = None
+    workstream_id: str | None = None
+    limit: int = 50
+    offset: int = 0
+    sort: Sort = Sort()
+
+
+class Counts(msgspec.Struct, frozen=True, kw_only=True):
+    """The queue at a glance."""
+
+    by_status: dict[Status, int]
+    pending_by_priority: dict[Priority, int]
+    paused: bool
+    oldest_ready_at: int | None
+    """Since when the longest waiting pending task could have run; may lie in the future."""
+
+    @property
+    def waiting(self) -> int:
+        """Tasks that wait: pending and blocked."""
+        return self.by_status[Status.PENDING] + self.by_status[Status.BLOCKED]
+
+
+class Tidied(msgspec.Struct, frozen=True, kw_only=True):
+    """What `tidy` put away."""
+
+    archived: int = 0
+    checkpoints: int = 0
+
+
+class Store(Protocol):
+    """The durable truth. Every method is safe to repeat; a stale token changes nothing."""
+
+    async def add(
+        self, submissions: Sequence[Submission], *, actor: str, queue_size: int
+    ) -> list[Added]:
+        """Store tasks, all or none. A key that exists already gives the task that has it."""
+        ...
+
+    async def cancel(self, task_id: str, *, actor: str, force: bool = False) -> Task:
+        """Cancel a waiting task, or write the wish that a running one should end."""
+        ...
+
+    async def retry(self, task_id: str, *, actor: str, reset_attempts: bool = False) -> Task:
+        """Queue a failed or cancelled task again, going on after its finished steps."""
+        ...
+
+    async def drop(self, task_id: str, *, actor: str) -> Task:
+        """Give a dead letter up: the task is cancelled for good."""
+        ...
+
+    async def pause(self, paused: bool, *, actor: str) -> bool:
+        """Hold every claim, or let them go on. Says whether that changed anything."""
+        ...
+
+    async def claim(self, claim: Claim) -> list[Lease]:
+        """Lease the most urgent ready tasks, each for one attempt."""
+        ...
+
+    async def finish(self, report: Report, then: Claim | None = None) -> list[Lease]:
+        """Write the end of an attempt and, in the same commit, claim what is next."""
+        ...
+
+    async def save_step(self, task_id: str, token: str, step: str, value: Any) -> None:
+        """Keep the value of a finished step for the attempts to come."""
+        ...
+
+    async def wishes(self) -> list[Task]:
+        """Running tasks that a user wants to end."""
+        ...
+
+    async def resolve(self, prefix: str) -> str:
+        """The one id that begins so."""
+        ...
+
+    async def get(self, task_id: str) -> Task:
+        """One task."""
+        ...
+
+    async def record(self, task_id: str) -> Record:
+        """One task with its attempts and its history, archived ones too."""
+        ...
+
+    async def find(self, query: TaskQuery) -> list[Task]:
+        """Tasks that fit."""
+        ...
+
+    async def moves(self, since: int, limit: int = 1000) -> list[Move]:
+        """Moves of all tasks after that sequence number, oldest first."""
+        ...
+
+    async def counts(self) -> Counts:
+        """The queue at a glance, at the same price whatever its size."""
+        ...
+
+    async def dead_letters(self, task_id: str | None = None) -> list[DeadLetter]:
+        """Tasks that failed for good, the newest first; or the one of this task."""
+        ...
+
+    async def check(self) -> list[str]:
+        """Everything that is wrong with the store, in words."""
+        ...
+
+    async def backup(self, path: str) -> None:
+        """Copy the store to a new file while it is in use."""
+        ...
+
+    async def tidy(self, *, finished_before: int, steps_before: int) -> Tidied:
+        """Archive old finished tasks; remove old checkpoints whose task will not use them."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of everything. Acknowledged writes are on disk already."""
+        ...
