@@ -55,9 +55,7 @@ class NotStarted(msgspec.Struct, frozen=True, tag="notStarted"):
     failure: Failure
 
 
-Ending = (
-    Exited | Signalled | TimedOut | Cancelled | OverLimit | Lost | Released | NotStarted
-)
+Ending = Exited | Signalled | TimedOut | Cancelled | OverLimit | Lost | Released | NotStarted
 
 
 class Usage(msgspec.Struct, frozen=True, rename="camel"):

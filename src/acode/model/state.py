@@ -19,9 +19,7 @@ class Status(StrEnum):
 MOVES: Final[Mapping[Status, frozenset[Status]]] = {
     Status.PENDING: frozenset({Status.RUNNING, Status.BLOCKED, Status.CANCELLED}),
     Status.BLOCKED: frozenset({Status.PENDING, Status.CANCELLED}),
-    Status.RUNNING: frozenset(
-        {Status.COMPLETED, Status.FAILED, Status.CANCELLED, Status.PENDING}
-    ),
+    Status.RUNNING: frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED, Status.PENDING}),
     Status.COMPLETED: frozenset(),
     Status.FAILED: frozenset({Status.PENDING, Status.CANCELLED}),
     Status.CANCELLED: frozenset({Status.PENDING}),
@@ -49,15 +47,11 @@ WORKER_MOVES: Final[Mapping[WorkerStatus, frozenset[WorkerStatus]]] = {
     WorkerStatus.STARTING: frozenset(
         {WorkerStatus.IDLE, WorkerStatus.CRASHED, WorkerStatus.STOPPING, WorkerStatus.FAILED}
     ),
-    WorkerStatus.IDLE: frozenset(
-        {WorkerStatus.BUSY, WorkerStatus.CRASHED, WorkerStatus.STOPPING}
-    ),
+    WorkerStatus.IDLE: frozenset({WorkerStatus.BUSY, WorkerStatus.CRASHED, WorkerStatus.STOPPING}),
     WorkerStatus.BUSY: frozenset(
         {WorkerStatus.IDLE, WorkerStatus.ERROR, WorkerStatus.CRASHED, WorkerStatus.STOPPING}
     ),
-    WorkerStatus.ERROR: frozenset(
-        {WorkerStatus.IDLE, WorkerStatus.CRASHED, WorkerStatus.STOPPING}
-    ),
+    WorkerStatus.ERROR: frozenset({WorkerStatus.IDLE, WorkerStatus.CRASHED, WorkerStatus.STOPPING}),
     WorkerStatus.CRASHED: frozenset(
         {WorkerStatus.STARTING, WorkerStatus.STOPPED, WorkerStatus.FAILED}
     ),
