@@ -1,0 +1,49 @@
+# `make help` lists what there is. ARGS goes to pytest or the benchmark: make test ARGS="tests/unit -k retry"
+
+VENV   := .venv
+PYTHON := $(VENV)/bin/python
+JOBS   ?= $(shell getconf _NPROCESSORS_ONLN)
+ARGS   ?=
+
+PYTEST := $(PYTHON) -m pytest --numprocesses $(JOBS) --dist worksteal
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench requirements picture pin clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 22
+
+demo: $(VENV)/.installed ## queue tasks in a throwaway project and show what acode does with them
+	$(PYTHON) tools/demo.py
+
+test: $(VENV)/.installed ## run the tests
+	$(PYTEST) $(ARGS)
+
+check: $(VENV)/.installed ## format, lint, strict types, then the tests
+	$(PYTHON) -m ruff format --check
+	$(PYTHON) -m ruff check
+	$(PYTHON) -m mypy
+	$(PYTEST) $(ARGS)
+
+bench: $(VENV)/.installed-bench ## measure acode side by side with its peers
+	$(PYTHON) -m bench $(ARGS)
+
+requirements: $(VENV)/.installed ## run the tests and list the requirements that they prove
+	$(PYTEST) --requirements $(ARGS)
+
+picture: $(VENV)/.installed ## draw the README's picture from real output
+	$(PYTHON) tools/picture.py
+
+pin: ## write constraints.txt anew with the newest versions
+	sh tools/pin.sh
+
+clean: ## remove what the other targets made
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(VENV)/.installed: pyproject.toml constraints.txt tools/setup.sh
+	sh tools/setup.sh $(VENV) test,check
+	@touch $@
+
+$(VENV)/.installed-bench: $(VENV)/.installed
+	sh tools/setup.sh $(VENV) test,check,bench
+	@touch $@

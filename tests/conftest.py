@@ -1,0 +1,16 @@
+"""What every test shares: three small plugins and the Hypothesis profiles."""
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+pytest_plugins = [
+    "tests.plugins.components",
+    "tests.plugins.leftovers",
+    "tests.plugins.requirements",
+]
+
+# No deadlines: a busy machine is not a bug.
+settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") == "true" else "dev")

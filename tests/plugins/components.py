@@ -1,0 +1,98 @@
+"""`@pytest.mark.needs("docker")`: skipped where the component is missing, failed where CI=true."""
+
+import os
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple
+
+import pytest
+
+
+class Component(NamedTuple):
+    """Something outside Python that a test may need."""
+
+    is_there: Callable[[], bool]
+    how_to_get_it: str
+
+
+def _runs(*command: str) -> bool:
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
+def _any_of(*names: str) -> bool:
+    return any(shutil.which(name) for name in names)
+
+
+COMPONENTS = {
+    "chromium": Component(
+        lambda: _any_of("chromium", "chromium-browser", "google-chrome"),
+        "apt-get install chromium",
+    ),
+    "docker": Component(
+        lambda: _runs("docker", "info"),
+        "install Docker Engine, start it, and join the group docker",
+    ),
+    "git": Component(lambda: _any_of("git"), "apt-get install git"),
+    "root": Component(lambda: os.geteuid() == 0, "run the tests as root"),
+    "user namespaces": Component(
+        lambda: _runs("unshare", "--user", "--map-root-user", "true"),
+        "sysctl kernel.unprivileged_userns_clone=1 "
+        "(Ubuntu: kernel.apparmor_restrict_unprivileged_userns=0)",
+    ),
+}
+
+
+@cache
+def _is_there(name: str) -> bool:
+    return COMPONENTS[name].is_there()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "needs(*components): what must be installed for this test")
+    config.pluginmanager.register(_Missing(), "missing-components")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    missing = [name for name in _needed(item) if not _is_there(name)]
+    if not missing:
+        return
+    item.user_properties.extend(("missing", name) for name in missing)
+    reason = f"needs {', '.join(missing)}"
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"{reason}, and CI=true allows no gaps", pytrace=False)
+    pytest.skip(reason)
+
+
+def _needed(item: pytest.Item) -> list[str]:
+    names = [name for mark in item.iter_markers("needs") for name in mark.args]
+    for name in names:
+        if name not in COMPONENTS:
+            pytest.fail(f"needs {name!r}; known are {', '.join(COMPONENTS)}", pytrace=False)
+    return names
+
+
+class _Missing:
+    """Counts what was missing; with xdist only the controller hears every report."""
+
+    def __init__(self) -> None:
+        self.tests: Counter[str] = Counter()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "setup":
+            self.tests.update(name for key, name in report.user_properties if key == "missing")
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if not self.tests:
+            return
+        terminalreporter.section("missing components")
+        for name, count in sorted(self.tests.items()):
+            how = COMPONENTS[name].how_to_get_it
+            terminalreporter.line(f"{name} ({count} tests not run): {how}")
