@@ -1,10 +1,11 @@
-"""What every test shares: three small plugins and the Hypothesis profiles."""
+"""What every test shares: the small plugins and the Hypothesis profiles."""
 
 import os
 
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = [
+    "pytester",
     "tests.plugins.components",
     "tests.plugins.leftovers",
     "tests.plugins.requirements",

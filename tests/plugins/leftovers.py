@@ -15,7 +15,10 @@ def no_process_is_left_behind() -> Iterator[None]:
     yield
     left = [child for child in _children() if child not in before]
     _, alive = psutil.wait_procs(left, timeout=2)
-    assert not alive, f"tests left processes behind: {[child.cmdline() for child in alive]}"
+    commands = [_command(child) for child in alive]
+    for child in alive:
+        child.kill()
+    assert not alive, f"tests left processes behind: {commands}"
 
 
 def _children() -> list[psutil.Process]:
