@@ -9,7 +9,7 @@ class Clock(Protocol):
     """Where time comes from; tests bring their own."""
 
     def now(self) -> int:
-        """This moment."""
+        """The present moment."""
         ...
 
 
@@ -17,7 +17,7 @@ class SystemClock:
     """The machine's clock."""
 
     def now(self) -> int:
-        """This moment."""
+        """The present moment."""
         return time.time_ns() // 1_000_000
 
 
@@ -28,7 +28,7 @@ class ManualClock:
         self._now = now
 
     def now(self) -> int:
-        """This moment."""
+        """The present moment."""
         return self._now
 
     def advance(self, ms: int) -> None:
@@ -40,10 +40,30 @@ def iso(moment: int | None) -> str | None:
     """ISO 8601, UTC, with milliseconds."""
     if moment is None:
         return None
-    text = datetime.fromtimestamp(moment / 1000, UTC).isoformat(timespec="milliseconds")
-    return text.replace("+00:00", "Z")
+    seconds, ms = divmod(moment, 1000)
+    whole = datetime.fromtimestamp(seconds, UTC).replace(microsecond=ms * 1000)
+    return whole.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def from_iso(text: str) -> int:
     """The moment that `iso` wrote."""
     return round(datetime.fromisoformat(text).timestamp() * 1000)
+
+
+class Deadline:
+    """A bounded wait on the monotonic clock, which no change of the wall clock disturbs."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+
+    def left(self) -> float:
+        """Seconds until the end; negative after it."""
+        return self._end - time.monotonic()
+
+    def rest(self, seconds: float) -> bool:
+        """Sleep a little and say whether there was time left for it."""
+        left = self.left()
+        if left <= 0:
+            return False
+        time.sleep(min(seconds, left))
+        return True

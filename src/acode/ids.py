@@ -21,8 +21,11 @@ class IdSource:
         """An id for this moment, larger than every id made before."""
         fresh = now_ms << 80 | int.from_bytes(os.urandom(10))
         with self._lock:
-            # Same millisecond, or a clock that went back: count on from the last one.
-            self._last = fresh if fresh >> 80 > self._last >> 80 else self._last + 1
+            if fresh >> 80 <= self._last >> 80:
+                # Same millisecond, or a clock that went back: count on from the last one, by a
+                # random step, because a forked process counts on from the same one.
+                fresh = self._last + 1 + (fresh & 0xFFFFFFFF)
+            self._last = fresh
             return encode(self._last)
 
 

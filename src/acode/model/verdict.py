@@ -7,13 +7,13 @@ from acode.model.failure import Failure
 from acode.model.task import Result
 
 
-class Complete(msgspec.Struct, frozen=True):
+class Complete(msgspec.Struct, frozen=True, tag="complete"):
     """It is done."""
 
     result: Result = Result()
 
 
-class Fail(msgspec.Struct, frozen=True):
+class Fail(msgspec.Struct, frozen=True, tag="fail"):
     """It failed for good and becomes a dead letter."""
 
     failure: Failure
@@ -21,7 +21,7 @@ class Fail(msgspec.Struct, frozen=True):
     result: Result = Result()
 
 
-class RetryAt(msgspec.Struct, frozen=True):
+class RetryAt(msgspec.Struct, frozen=True, tag="retryAt"):
     """It goes back to the queue until `ready_at`."""
 
     ready_at: int
@@ -30,14 +30,14 @@ class RetryAt(msgspec.Struct, frozen=True):
     result: Result = Result()
 
 
-class Cancel(msgspec.Struct, frozen=True):
+class Cancel(msgspec.Struct, frozen=True, tag="cancel"):
     """A user wanted its end."""
 
     reason: str = "cancelled"
     result: Result = Result()
 
 
-class Release(msgspec.Struct, frozen=True):
+class Release(msgspec.Struct, frozen=True, tag="release"):
     """It goes back to the queue as if the attempt had not been."""
 
     reason: str

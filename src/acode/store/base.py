@@ -48,6 +48,17 @@ class Added(NamedTuple):
     existed: bool = False
 
 
+BY_STATUS = (
+    Status.RUNNING,
+    Status.PENDING,
+    Status.BLOCKED,
+    Status.FAILED,
+    Status.COMPLETED,
+    Status.CANCELLED,
+)
+"""The order of a listing by status: what moves comes first."""
+
+
 class Sort(msgspec.Struct, frozen=True):
     """The order of a listing."""
 

@@ -1,0 +1,20 @@
+"""What the memory store keeps of one task."""
+
+from typing import Any
+
+from acode.model.task import Attempt, Move, Task
+
+
+class Entry:
+    """One task and everything that belongs to it. The only mutable thing of the store."""
+
+    __slots__ = ("attempts", "dependents", "moves", "seq", "steps", "task", "token")
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.seq = 0
+        self.token: str | None = None
+        self.attempts: list[Attempt] = []
+        self.moves: list[Move] = []
+        self.steps: dict[str, tuple[Any, int]] = {}
+        self.dependents: list[str] = []

@@ -1,0 +1,157 @@
+"""Opening the file: pragmas, migrations, and what SQLite's errors mean to a user."""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from acode.clock import Deadline
+from acode.errors import (
+    AcodeError,
+    DiskFull,
+    StoreBusy,
+    StoreDamaged,
+    StoreTooNew,
+    StoreUnusable,
+)
+
+SCHEMA = os.path.join(os.path.dirname(__file__), "schema")
+BUSY_SECONDS = 30.0
+CACHED_STATEMENTS = 512
+"""Set-based queries come in up to 64 lengths each."""
+WAL_LIMIT_BYTES = 64 * 1024 * 1024
+
+_PRAGMAS = (
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = FULL",
+    "PRAGMA foreign_keys = ON",
+    f"PRAGMA journal_size_limit = {WAL_LIMIT_BYTES}",
+    "PRAGMA cache_size = -32768",
+    "PRAGMA temp_store = MEMORY",
+)
+
+
+def connect(path: str, *, readonly: bool = False) -> sqlite3.Connection:
+    """A connection to an existing or new store, with the newest schema."""
+    with translated(path):
+        connection = sqlite3.connect(
+            path,
+            isolation_level=None,
+            check_same_thread=False,
+            timeout=BUSY_SECONDS,
+            cached_statements=CACHED_STATEMENTS,
+        )
+        try:
+            for pragma in _PRAGMAS:
+                connection.execute(pragma)
+            if readonly:
+                connection.execute("PRAGMA query_only = ON")
+            else:
+                migrate(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def newest_version() -> int:
+    """The schema version of this acode: one file each, numbered from 1."""
+    return len([name for name in os.listdir(SCHEMA) if name.endswith(".sql")])
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """The schema version of the file."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Bring the file to the newest schema; many processes may try at once."""
+    newest = newest_version()
+    if version_of(connection) == newest:
+        return
+    with transaction(connection):
+        found = version_of(connection)
+        if found > newest:
+            raise StoreTooNew(f"the store has schema {found}, this acode knows {newest}")
+        _refuse_foreign(connection, found)
+        for version in range(found + 1, newest + 1):
+            _run_script(connection, version)
+        connection.execute(f"PRAGMA user_version = {newest}")
+
+
+def _refuse_foreign(connection: sqlite3.Connection, version: int) -> None:
+    tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+    if version == 0 and tables:
+        raise StoreDamaged("the file is a database of something else, not an acode store")
+
+
+def _run_script(connection: sqlite3.Connection, version: int) -> None:
+    path = os.path.join(SCHEMA, f"{version:04}.sql")
+    with open(path, encoding="utf-8") as file:
+        script = file.read()
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            connection.execute(statement)
+            statement = ""
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Commit everything inside or nothing."""
+    begin(connection)
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        # A failed COMMIT (disk full) may have rolled back by itself.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def begin(connection: sqlite3.Connection) -> None:
+    """Take the write lock, trying often: SQLite's own handler sleeps up to 100 ms at a time."""
+    connection.execute("PRAGMA busy_timeout = 0")
+    deadline = Deadline(BUSY_SECONDS)
+    try:
+        while True:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if not _is(error, sqlite3.SQLITE_BUSY) or not deadline.rest(0.001):
+                    raise
+            else:
+                return
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}")
+
+
+def _is(error: sqlite3.Error, code: int) -> bool:
+    return (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF == code
+
+
+@contextmanager
+def translated(path: str) -> Iterator[None]:
+    """SQLite's errors in the user's words."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _translation(error, path) from error
+
+
+def _translation(error: sqlite3.Error, path: str) -> AcodeError:
+    for code, kind, message in (
+        (sqlite3.SQLITE_FULL, DiskFull, "no room left on the disk of {path}"),
+        (sqlite3.SQLITE_BUSY, StoreBusy, "another process keeps {path} locked"),
+        (sqlite3.SQLITE_LOCKED, StoreBusy, "another process keeps {path} locked"),
+        (sqlite3.SQLITE_CORRUPT, StoreDamaged, "{path} is damaged ({error})"),
+        (sqlite3.SQLITE_NOTADB, StoreDamaged, "{path} is not a database"),
+        (sqlite3.SQLITE_CANTOPEN, StoreUnusable, "{path} cannot be opened"),
+        (sqlite3.SQLITE_READONLY, StoreUnusable, "{path} cannot be written"),
+        (sqlite3.SQLITE_PERM, StoreUnusable, "{path} cannot be written"),
+    ):
+        if _is(error, code):
+            return kind(message.format(path=path, error=error))
+    return StoreUnusable(f"{path}: {error}")

@@ -1,0 +1,251 @@
+-- Every query of the SQLite store, by name. {rows} stands for a list of rows of parameters:
+-- the frequent writes are set-based, so that a commit costs a handful of statements.
+
+-- name: next_seq
+SELECT ifnull(max(seq), 0) + 1 FROM tasks;
+
+-- name: insert_tasks
+INSERT INTO tasks (seq, id, status, priority, kind, workstream_id, key, created_at, ready_at, spec)
+VALUES {rows};
+
+-- name: insert_history
+INSERT INTO history (task, was, became, at, actor, reason)
+VALUES {rows};
+
+-- name: insert_dependencies
+INSERT INTO dependencies (task, needs)
+VALUES {rows};
+
+-- name: tasks_with_keys
+SELECT key, id, seq, status FROM tasks
+WHERE key IN (VALUES {rows});
+
+-- name: tasks_with_ids
+WITH given (id) AS (VALUES {rows})
+SELECT id, seq, status FROM tasks WHERE id IN given
+UNION ALL
+SELECT id, NULL, status FROM archive WHERE id IN given;
+
+-- name: bump_tallies
+WITH given (status, priority, change) AS (VALUES {rows})
+UPDATE tallies SET n = n + given.change FROM given
+WHERE tallies.status = given.status AND tallies.priority = given.priority;
+
+-- name: waiting
+SELECT sum(n) FROM tallies WHERE status IN ('pending', 'blocked');
+
+-- name: is_paused
+SELECT 1 FROM flags WHERE name = 'paused';
+
+-- name: set_paused
+INSERT INTO flags (name, at, actor) VALUES ('paused', :at, :actor)
+ON CONFLICT (name) DO NOTHING;
+
+-- name: unset_paused
+DELETE FROM flags WHERE name = 'paused';
+
+-- name: candidates
+-- The heads of the four levels, merged by age: each is one range of the index on ready tasks,
+-- so the price does not depend on how many tasks there are.
+WITH heads (seq, level, ready_at) AS (
+    SELECT * FROM (
+        SELECT seq, priority, ready_at FROM tasks
+        WHERE status = 'pending' AND priority = 0 AND ready_at <= :now AND {not_held}
+        ORDER BY ready_at, seq LIMIT :limit)
+    UNION ALL
+    SELECT * FROM (
+        SELECT seq, priority, ready_at FROM tasks
+        WHERE status = 'pending' AND priority = 1 AND ready_at <= :now AND {not_held}
+        ORDER BY ready_at, seq LIMIT :limit)
+    UNION ALL
+    SELECT * FROM (
+        SELECT seq, priority, ready_at FROM tasks
+        WHERE status = 'pending' AND priority = 2 AND ready_at <= :now AND {not_held}
+        ORDER BY ready_at, seq LIMIT :limit)
+    UNION ALL
+    SELECT * FROM (
+        SELECT seq, priority, ready_at FROM tasks
+        WHERE status = 'pending' AND priority = 3 AND ready_at <= :now AND {not_held}
+        ORDER BY ready_at, seq LIMIT :limit)
+)
+SELECT {columns}, tasks.seq FROM heads JOIN tasks ON tasks.seq = heads.seq
+ORDER BY CASE WHEN :ageing > 0 THEN max(0, heads.level - (:now - heads.ready_at) / :ageing)
+              ELSE heads.level END,
+         heads.ready_at, heads.seq
+LIMIT :limit;
+
+-- name: not_held
+(kind, ifnull(workstream_id, '')) NOT IN
+    (SELECT value ->> 0, ifnull(value ->> 1, '') FROM json_each(:held));
+
+-- name: lease
+WITH given (seq, number, worker_id, now, token) AS (VALUES {rows})
+UPDATE tasks SET status = 'running', token = given.token, worker_id = given.worker_id,
+                 started_at = given.now, attempt_count = attempt_count + 1,
+                 last_attempt = given.number
+FROM given
+WHERE tasks.seq = given.seq;
+
+-- name: insert_attempts
+INSERT INTO attempts (task, number, worker_id, started_at)
+VALUES {rows};
+
+-- name: steps_of
+SELECT task_id, step, value FROM checkpoints
+WHERE task_id IN (VALUES {rows});
+
+-- name: running
+WITH given (id) AS (VALUES {rows})
+SELECT {columns}, token, tasks.seq FROM given CROSS JOIN tasks ON tasks.id = given.id
+WHERE +tasks.status = 'running';
+
+-- name: one
+SELECT {columns}, token, tasks.seq FROM tasks WHERE tasks.id = :id;
+
+-- name: some
+WITH given (seq) AS (VALUES {rows})
+SELECT {columns}, token, tasks.seq FROM given CROSS JOIN tasks ON tasks.seq = given.seq;
+
+-- name: settle
+WITH given (seq, status, attempt_count, ready_at, started_at, completed_at, worker_id, result,
+            error, cancel) AS (VALUES {rows})
+UPDATE tasks SET status = given.status, attempt_count = given.attempt_count,
+                 ready_at = given.ready_at, started_at = given.started_at,
+                 completed_at = given.completed_at, worker_id = given.worker_id,
+                 result = given.result, error = given.error, cancel = given.cancel, token = NULL
+FROM given WHERE tasks.seq = given.seq;
+
+-- name: end_attempts
+WITH given (task, number, ended_at, ending, error, usage) AS (VALUES {rows})
+UPDATE attempts SET ended_at = given.ended_at, ending = given.ending, error = given.error,
+                    usage = given.usage
+FROM given WHERE attempts.task = given.task AND attempts.number = given.number;
+
+-- name: wish_end
+UPDATE tasks SET cancel = :cancel WHERE seq = :seq;
+
+-- name: dependents_now_free
+WITH given (seq) AS (VALUES {rows})
+SELECT DISTINCT waiting.task
+FROM given CROSS JOIN dependencies AS waiting ON waiting.needs = given.seq
+CROSS JOIN tasks ON tasks.seq = waiting.task
+WHERE +tasks.status = 'blocked' AND NOT EXISTS (
+    SELECT 1 FROM dependencies AS other JOIN tasks AS needed ON needed.seq = other.needs
+    WHERE other.task = waiting.task AND needed.status <> 'completed');
+
+-- name: unfinished_needs
+SELECT count(*) FROM dependencies JOIN tasks AS needed ON needed.seq = dependencies.needs
+WHERE dependencies.task = :seq AND needed.status <> 'completed';
+
+-- name: forget_steps
+DELETE FROM checkpoints WHERE task_id IN (VALUES {rows});
+
+-- name: save_step
+INSERT INTO checkpoints (task_id, step, value, saved_at) VALUES (:task_id, :step, :value, :now)
+ON CONFLICT (task_id, step) DO UPDATE SET value = excluded.value, saved_at = excluded.saved_at;
+
+-- name: first_failure
+SELECT min(ended_at) FROM attempts WHERE task = :seq AND error IS NOT NULL;
+
+-- name: insert_dead_letter
+INSERT INTO dead_letter_queue (task_id, task_type, document_id, failure_reason, attempt_count,
+                               first_failure, last_failure, error_details, checkpoint, created_at)
+VALUES (:task_id, :task_type, :document_id, :failure_reason, :attempt_count,
+        :first_failure, :last_failure, :error_details, :checkpoint, :created_at);
+
+-- name: dead_letters
+SELECT task_id, task_type, document_id, failure_reason, attempt_count,
+       first_failure, last_failure, error_details, checkpoint
+FROM dead_letter_queue ORDER BY id DESC;
+
+-- name: dead_letter_of
+SELECT task_id, task_type, document_id, failure_reason, attempt_count,
+       first_failure, last_failure, error_details, checkpoint
+FROM dead_letter_queue WHERE task_id = :id;
+
+-- name: forget_dead_letter
+DELETE FROM dead_letter_queue WHERE task_id = :id;
+
+-- name: columns
+tasks.id, tasks.spec, tasks.status, tasks.created_at, tasks.ready_at, tasks.attempt_count,
+tasks.last_attempt, tasks.started_at, tasks.completed_at, tasks.worker_id, tasks.result,
+tasks.error, tasks.cancel;
+
+-- name: ids_between
+SELECT id FROM tasks WHERE id >= :low AND id < :high
+UNION ALL
+SELECT id FROM archive WHERE id >= :low AND id < :high
+LIMIT 2;
+
+-- name: attempts_of
+SELECT number, worker_id, started_at, ended_at, ending, error, usage
+FROM attempts WHERE task = :seq ORDER BY number;
+
+-- name: history_of
+SELECT seq, was, became, at, actor, reason FROM history WHERE task = :seq ORDER BY seq;
+
+-- name: moves
+SELECT history.seq, was, became, at, actor, reason, tasks.id
+FROM history JOIN tasks ON tasks.seq = history.task
+WHERE history.seq > :since ORDER BY history.seq LIMIT :limit;
+
+-- name: find
+SELECT {columns} FROM tasks WHERE {where} ORDER BY {order} LIMIT :limit OFFSET :offset;
+
+-- name: wishes
+SELECT {columns} FROM tasks WHERE cancel IS NOT NULL ORDER BY seq;
+
+-- name: tallies
+SELECT status, priority, n FROM tallies;
+
+-- name: oldest_ready
+SELECT min(ready_at) FROM (
+    SELECT (SELECT min(ready_at) FROM tasks WHERE status = 'pending' AND priority = levels.value)
+        AS ready_at
+    FROM json_each('[0,1,2,3]') AS levels);
+
+-- name: archived
+SELECT record FROM archive WHERE id = :id;
+
+-- name: to_archive
+SELECT id FROM tasks
+WHERE status IN ('completed', 'cancelled') AND completed_at < :before
+  AND NOT EXISTS (
+    SELECT 1 FROM dependencies JOIN tasks AS waiting ON waiting.seq = dependencies.task
+    WHERE dependencies.needs = tasks.seq AND waiting.status = 'blocked')
+LIMIT :limit;
+
+-- name: insert_archive
+INSERT INTO archive (id, status, completed_at, record)
+VALUES (:id, :status, :completed_at, :record);
+
+-- name: delete_tasks
+DELETE FROM tasks WHERE id IN (VALUES {rows});
+
+-- name: forget_orphaned_steps
+DELETE FROM checkpoints WHERE saved_at < :before AND task_id IN (
+    SELECT id FROM tasks WHERE status IN ('completed', 'failed', 'cancelled'));
+
+-- name: wrong_tallies
+SELECT tallies.status, tallies.priority, tallies.n, count(tasks.seq) AS counted
+FROM tallies LEFT JOIN tasks
+  ON tasks.status = tallies.status AND tasks.priority = tallies.priority
+GROUP BY tallies.status, tallies.priority HAVING tallies.n <> counted;
+
+-- name: failed_without_letter
+SELECT id FROM tasks
+WHERE status = 'failed' AND id NOT IN (SELECT task_id FROM dead_letter_queue);
+
+-- name: letters_without_failure
+SELECT task_id FROM dead_letter_queue
+WHERE task_id NOT IN (SELECT id FROM tasks WHERE status = 'failed');
+
+-- name: running_without_attempt
+SELECT id FROM tasks WHERE status = 'running' AND NOT EXISTS (
+    SELECT 1 FROM attempts
+    WHERE task = tasks.seq AND number = tasks.last_attempt AND ended_at IS NULL);
+
+-- name: blocked_without_need
+SELECT id FROM tasks WHERE status = 'blocked' AND NOT EXISTS (
+    SELECT 1 FROM dependencies JOIN tasks AS needed ON needed.seq = dependencies.needs
+    WHERE dependencies.task = tasks.seq AND needed.status <> 'completed');

@@ -1,0 +1,162 @@
+"""Reading: tasks, records, counts, and what is wrong with the file."""
+
+from typing import Any
+
+from acode.errors import AmbiguousId, TaskNotFound
+from acode.ids import is_prefix, normalise
+from acode.model.priority import Priority
+from acode.model.state import Status
+from acode.model.task import DeadLetter, Move, Record, Task
+from acode.store.base import BY_STATUS, Counts, TaskQuery
+from acode.store.sqlite.queries import sql
+from acode.store.sqlite.rows import (
+    attempt_from,
+    dead_letter_from,
+    move_from,
+    record_from,
+    task_from,
+)
+from acode.store.sqlite.transaction import Transaction
+
+
+def resolve(tx: Transaction, prefix: str) -> str:
+    """The one id that begins so."""
+    low = normalise(prefix)
+    if not is_prefix(low):
+        raise TaskNotFound(f"{prefix!r} is not an id or the beginning of one")
+    found = [row[0] for row in tx.all("ids_between", low=low, high=low + "~")]
+    if not found:
+        raise TaskNotFound(f"no task has an id that begins with {low}")
+    if len(found) > 1:
+        raise AmbiguousId(f"more than one task has an id that begins with {low}")
+    return str(found[0])
+
+
+def get(tx: Transaction, task_id: str) -> Task:
+    """One task."""
+    rows = tx.all("one", id=task_id)
+    return task_from(rows[0]) if rows else record(tx, task_id).task
+
+
+def record(tx: Transaction, task_id: str) -> Record:
+    """One task with its attempts and history."""
+    rows = tx.all("one", id=task_id)
+    if not rows:
+        return _archived(tx, task_id)
+    seq = rows[0][-1]
+    return Record(
+        task=task_from(rows[0]),
+        attempts=tuple(attempt_from(row) for row in tx.all("attempts_of", seq=seq)),
+        history=tuple(move_from(row, task_id) for row in tx.all("history_of", seq=seq)),
+    )
+
+
+def _archived(tx: Transaction, task_id: str) -> Record:
+    document = tx.value("archived", id=task_id)
+    if document is None:
+        raise TaskNotFound(f"no task has the id {task_id}")
+    return record_from(document)
+
+
+def find(tx: Transaction, query: TaskQuery) -> list[Task]:
+    """Tasks that fit, in the order asked for."""
+    if query.sort.by == "status":
+        return _find_by_status(tx, query)
+    order = {"created": "seq", "priority": "priority, seq"}[query.sort.by]
+    return _find(tx, query, query.statuses, order, query.limit, query.offset)
+
+
+def _find_by_status(tx: Transaction, query: TaskQuery) -> list[Task]:
+    """One listing per status, joined: each is a range of an index."""
+    wanted = [status for status in BY_STATUS if not query.statuses or status in query.statuses]
+    if query.sort.reverse:
+        wanted.reverse()
+    found: list[Task] = []
+    end = query.offset + query.limit
+    for status in wanted:
+        found += _find(tx, query, (status,), "seq", end - len(found), 0)
+        if len(found) >= end:
+            break
+    return found[query.offset :]
+
+
+def _find(
+    tx: Transaction,
+    query: TaskQuery,
+    statuses: tuple[Status, ...],
+    order: str,
+    limit: int,
+    offset: int,
+) -> list[Task]:
+    where = ["true"]
+    values: dict[str, Any] = {"limit": limit, "offset": offset}
+    if statuses:
+        values |= {f"status{n}": status.value for n, status in enumerate(statuses)}
+        where.append(f"status IN ({', '.join(f':status{n}' for n in range(len(statuses)))})")
+    if query.priority is not None:
+        where.append("priority = :priority")
+        values["priority"] = query.priority.level
+    if query.workstream_id is not None:
+        where.append("workstream_id = :workstream_id")
+        values["workstream_id"] = query.workstream_id
+    if query.sort.reverse:
+        order = ", ".join(f"{column} DESC" for column in order.split(", "))
+    statement = sql("find", where=" AND ".join(where), order=order)
+    return [task_from(row) for row in tx.rows(statement, values)]
+
+
+def moves(tx: Transaction, window: tuple[int, int]) -> list[Move]:
+    """Moves of all tasks after a sequence number."""
+    since, limit = window
+    return [move_from(row, row[-1]) for row in tx.all("moves", since=since, limit=limit)]
+
+
+def wishes(tx: Transaction) -> list[Task]:
+    """Running tasks that a user wants to end."""
+    return [task_from(row) for row in tx.all("wishes")]
+
+
+def counts(tx: Transaction) -> Counts:
+    """The queue at a glance."""
+    by_status = dict.fromkeys(Status, 0)
+    pending = dict.fromkeys(Priority, 0)
+    for status, level, n in tx.all("tallies"):
+        by_status[Status(status)] += n
+        if status == Status.PENDING:
+            pending[Priority.at_level(level)] = n
+    return Counts(
+        by_status=by_status,
+        pending_by_priority=pending,
+        paused=bool(tx.value("is_paused")),
+        oldest_ready_at=tx.value("oldest_ready"),
+    )
+
+
+def dead_letters(tx: Transaction, task_id: str | None) -> list[DeadLetter]:
+    """Tasks that failed for good."""
+    rows = tx.all("dead_letters") if task_id is None else tx.all("dead_letter_of", id=task_id)
+    return [dead_letter_from(row) for row in rows]
+
+
+_RULES = {
+    "failed_without_letter": "task {} failed but is no dead letter",
+    "letters_without_failure": "dead letter {} belongs to no failed task",
+    "running_without_attempt": "task {} is running without an open attempt",
+    "blocked_without_need": "task {} is blocked but waits for nothing",
+}
+
+
+def check(tx: Transaction) -> list[str]:
+    """Everything that is wrong, in words."""
+    wrong = [str(row[0]) for row in tx.rows("PRAGMA integrity_check", {}) if row[0] != "ok"]
+    wrong += [
+        f"a row of {row[0]} points to a row of {row[2]} that is not there"
+        for row in tx.rows("PRAGMA foreign_key_check", {})
+    ]
+    wrong += [
+        f"{row[2]} {row[0]} tasks of level {row[1]} are noted, {row[3]} are there"
+        for row in tx.all("wrong_tallies")
+    ]
+    for name, message in _RULES.items():
+        wrong += [message.format(row[0]) for row in tx.all(name)]
+    return wrong

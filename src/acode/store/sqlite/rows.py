@@ -1,0 +1,123 @@
+"""Rows to structs and back."""
+
+import json
+from typing import Any
+
+import msgspec
+
+from acode.clock import from_iso, iso
+from acode.model.ending import Ending, Usage
+from acode.model.failure import Failure
+from acode.model.state import Status
+from acode.model.task import (
+    Attempt,
+    CancelWish,
+    DeadLetter,
+    Move,
+    Record,
+    Result,
+    Task,
+    TaskSpec,
+)
+
+_encode = msgspec.json.Encoder().encode
+_spec = msgspec.json.Decoder(TaskSpec).decode
+_result = msgspec.json.Decoder(Result).decode
+_failure = msgspec.json.Decoder(Failure).decode
+_ending = msgspec.json.Decoder(Ending).decode
+_usage = msgspec.json.Decoder(Usage).decode
+_record = msgspec.json.Decoder(Record).decode
+_STATUS = {status.value: status for status in Status}
+
+Row = tuple[Any, ...]
+
+
+def text(value: Any) -> str | None:
+    """JSON for a column; NULL for nothing."""
+    return None if value is None else _encode(value).decode()
+
+
+def task_from(row: Row) -> Task:
+    """A task from the columns of the query `columns`."""
+    return Task(
+        id=row[0],
+        spec=_spec(row[1]),
+        status=_STATUS[row[2]],
+        created_at=row[3],
+        ready_at=row[4],
+        attempt_count=row[5],
+        last_attempt=row[6],
+        started_at=row[7],
+        completed_at=row[8],
+        worker_id=row[9],
+        result=row[10] and _result(row[10]),
+        error=row[11] and _failure(row[11]),
+        cancel=row[12] and CancelWish(row[12]),
+    )
+
+
+def attempt_from(row: Row) -> Attempt:
+    """An attempt from the columns of `attempts_of`."""
+    return Attempt(
+        number=row[0],
+        worker_id=row[1],
+        started_at=row[2],
+        ended_at=row[3],
+        ending=row[4] and _ending(row[4]),
+        error=row[5] and _failure(row[5]),
+        usage=row[6] and _usage(row[6]),
+    )
+
+
+def move_from(row: Row, task_id: str) -> Move:
+    """A move from the columns of `history_of`."""
+    return Move(
+        seq=row[0],
+        task_id=task_id,
+        was=row[1] and _STATUS[row[1]],
+        became=_STATUS[row[2]],
+        at=row[3],
+        actor=row[4],
+        reason=row[5],
+    )
+
+
+def dead_letter_from(row: Row) -> DeadLetter:
+    """A dead letter from the columns of `dead_letters`."""
+    return DeadLetter(
+        task_id=row[0],
+        task_type=row[1],
+        document_id=row[2],
+        failure_reason=row[3],
+        attempt_count=row[4],
+        first_failure=from_iso(row[5]),
+        last_failure=from_iso(row[6]),
+        error_details=_failure(row[7]),
+        checkpoint=json.loads(row[8]),
+    )
+
+
+def dead_letter_row(letter: DeadLetter, now: int) -> dict[str, Any]:
+    """The parameters of `insert_dead_letter`."""
+    return {
+        "task_id": letter.task_id,
+        "task_type": letter.task_type,
+        "document_id": letter.document_id,
+        "failure_reason": letter.failure_reason,
+        "attempt_count": letter.attempt_count,
+        "first_failure": iso(letter.first_failure),
+        "last_failure": iso(letter.last_failure),
+        "error_details": text(letter.error_details),
+        "checkpoint": text(letter.checkpoint),
+        "created_at": iso(now),
+    }
+
+
+def record_text(record: Record) -> str:
+    """A record for the archive."""
+    return _encode(record).decode()
+
+
+def record_from(document: str) -> Record:
+    """A record out of the archive."""
+    return _record(document)

@@ -1,0 +1,15 @@
+"""Checkpoints: the finished steps of a task and their values."""
+
+import json
+from collections.abc import Collection
+from typing import Any
+
+from acode.store.sqlite.transaction import Transaction
+
+
+def steps_of(tx: Transaction, task_ids: Collection[str]) -> dict[str, dict[str, Any]]:
+    """Step values by task and step."""
+    found: dict[str, dict[str, Any]] = {}
+    for task_id, step, value in tx.among("steps_of", task_ids):
+        found.setdefault(task_id, {})[step] = json.loads(value)
+    return found
