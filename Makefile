@@ -8,7 +8,7 @@ ARGS   ?=
 PYTEST := $(PYTHON) -m pytest --numprocesses $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench requirements picture pin clean
+.PHONY: help demo test check bench requirements reference picture pin clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 22
@@ -30,6 +30,9 @@ bench: $(VENV)/.installed-bench ## measure acode side by side with its peers
 
 requirements: $(VENV)/.installed ## run the tests and list the requirements that they prove
 	$(PYTEST) --requirements $(ARGS)
+
+reference: $(VENV)/.installed ## write docs/reference/cli.md anew from the parser
+	$(PYTHON) tools/reference.py
 
 picture: $(VENV)/.installed ## draw the README's picture from real output
 	$(PYTHON) tools/picture.py

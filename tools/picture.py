@@ -15,14 +15,8 @@ from rich.console import Console
 from rich.text import Text
 
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "tour.svg"
-WIDTH = 100
+WIDTH = 92
 TERMINAL = {"TERM": "xterm-256color", "COLUMNS": str(WIDTH), "LINES": "40"}
-
-COMMANDS = (
-    ("task", "add", "nightly.yml"),
-    ("task", "list"),
-    ("queue", "status"),
-)
 
 
 def on_a_terminal(project: Path, *args: str) -> str:
@@ -53,20 +47,40 @@ def _everything(descriptor: int) -> str:
 def draw(console: Console) -> str:
     """The recording as a picture that loads nothing from elsewhere."""
     frame = re.sub(r"@font-face \{\{.*?\}\}\s*", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+    frame = frame.replace("Fira Code", "ui-monospace")
     return console.export_svg(title="acode", code_format=frame, unique_id="acode")
+
+
+class Tour:
+    """Runs commands in a project and records what they print."""
+
+    def __init__(self, project: Path, console: Console) -> None:
+        self.project = project
+        self.console = console
+
+    def step(self, *args: str) -> list[str]:
+        """Run one command for the picture; the words that it printed."""
+        printed = on_a_terminal(self.project, *args)
+        self.console.print(Text(f"$ acode {shlex.join(args)}", style="bold green"))
+        self.console.print(Text.from_ansi(printed))
+        return printed.split()
 
 
 def main() -> None:
     """Queue a few tasks, look at them, and draw what was seen."""
-    with tempfile.TemporaryDirectory(prefix="acode-picture-") as directory:
+    with (
+        tempfile.TemporaryDirectory(prefix="acode-") as directory,
+        Path(os.devnull).open("w") as nowhere,
+    ):
         project = Path(directory)
         (project / "nightly.yml").write_text(BATCH, encoding="utf-8")
-        with Path(os.devnull).open("w") as nowhere:
-            console = Console(record=True, width=WIDTH, file=nowhere, force_terminal=True)
-            for args in COMMANDS:
-                console.print(Text(f"$ acode {shlex.join(args)}", style="bold green"))
-                console.print(Text.from_ansi(on_a_terminal(project, *args)))
-            PICTURE.write_text(draw(console), encoding="utf-8")
+        console = Console(record=True, width=WIDTH, file=nowhere, force_terminal=True)
+        tour = Tour(project, console)
+        ids = tour.step("task", "add", "nightly.yml")
+        tour.step("task", "list")
+        tour.step("task", "why", ids[1])
+        tour.step("queue", "status")
+        PICTURE.write_text(draw(console), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -18,17 +18,16 @@ else the current directory. Every command takes a unique prefix wherever it take
 Errors go to stderr as one line with a [code](errors.md), then a hint.
 
 Exit codes: 0 done · 1 the task failed or the request was refused · 2 usage or configuration ·
-3 a required tool is missing · 130 interrupted.
-"""
+3 a required tool is missing · 130 interrupted."""
 
 
 def page() -> str:
     """The whole page."""
     parser = build([])
-    parts = [HEAD, "## Everywhere\n", *_table(_globals(parser))]
+    parts = [HEAD, "## Everywhere", _table(_globals(parser))]
     for command in _commands(parser):
-        parts += [f"\n## {command.prog}\n", *_section(command)]
-    return "\n".join(parts) + "\n"
+        parts += [f"## {command.prog}", *_section(command)]
+    return "\n\n".join(parts) + "\n"
 
 
 def _commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
@@ -42,13 +41,21 @@ def _commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentPars
 
 
 def _section(command: argparse.ArgumentParser) -> Iterator[str]:
-    yield f"{_sentence(command.description or '')}\n"
+    first, _, rest = (command.description or "").partition("\n\n")
+    yield _sentence(first)
+    if rest:
+        yield rest
+    if command.usage:
+        yield _block([line.strip() for line in command.usage.splitlines()])
     own = [action for action in command._actions if not _is_everywhere(action)]
     if own:
-        yield from _table(own)
+        yield _table(own)
     if command.epilog:
-        examples = [line.strip() for line in command.epilog.splitlines()[1:] if line.strip()]
-        yield "\n".join(["", "```", *examples, "```"])
+        yield _block([line.strip() for line in command.epilog.splitlines()[1:]])
+
+
+def _block(lines: list[str]) -> str:
+    return "\n".join(["```", *filter(None, lines), "```"])
 
 
 def _globals(parser: argparse.ArgumentParser) -> list[argparse.Action]:
@@ -60,12 +67,13 @@ def _is_everywhere(action: argparse.Action) -> bool:
     return bool(names & set(action.option_strings))
 
 
-def _table(actions: list[argparse.Action]) -> Iterator[str]:
-    yield "| argument | meaning |"
-    yield "| --- | --- |"
-    for action in actions:
-        meaning = (action.help or "").replace("|", "\\|")
-        yield f"| `{_name(action)}` | {meaning}{_default(action)} |"
+def _table(actions: list[argparse.Action]) -> str:
+    rows = [f"| `{_name(action)}` | {_meaning(action)} |" for action in actions]
+    return "\n".join(["| argument | meaning |", "| --- | --- |", *rows])
+
+
+def _meaning(action: argparse.Action) -> str:
+    return (action.help or "").replace("|", "\\|")
 
 
 def _name(action: argparse.Action) -> str:
@@ -83,11 +91,6 @@ def _value(action: argparse.Action) -> str:
         text = str(action.metavar or action.dest.upper())
     ends = {"*": f"[{text}…]", "+": f"{text}…", "?": f"[{text}]"}
     return ends.get(str(action.nargs), text)
-
-
-def _default(action: argparse.Action) -> str:
-    hidden = action.default in (None, False, argparse.SUPPRESS, [], ())
-    return "" if hidden or action.nargs == 0 else f" (default: {action.default})"
 
 
 def _sentence(text: str) -> str:

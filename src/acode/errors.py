@@ -32,6 +32,13 @@ class ConfigError(AcodeError):
     hint = "acode init writes a config.yml that shows every key with its default"
 
 
+class ProjectUnusable(AcodeError):
+    """The project's `.agent/` directory cannot be made or written."""
+
+    code = "PROJECT"
+    hint = "check that you may write to the project directory, or name another with --project"
+
+
 class InvalidTask(AcodeError):
     """The task cannot be accepted as it is written."""
 
@@ -107,3 +114,17 @@ class StoreUnusable(AcodeError):
 
     code = "QUEUE-006"
     hint = "check that the directory exists and that you may write to it"
+
+
+class AlreadyThere(AcodeError):
+    """A file of this name is there already; it was not touched."""
+
+    code = "FILE-001"
+    hint = "choose another name, or move it away first"
+
+
+class Unreadable(AcodeError):
+    """A file that was named cannot be read."""
+
+    code = "FILE-002"
+    hint = "check its name and that you may read it"

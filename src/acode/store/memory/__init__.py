@@ -34,7 +34,7 @@ class MemoryStore:
         self._moves: list[Move] = []
         self._ready = ReadyTasks(ageing_ms)
         self._counts = dict.fromkeys(((s, p) for s in Status for p in Priority), 0)
-        self._paused = False
+        self._paused_by: str | None = None
         self._arrivals = 0
         self._seq = 0
         self._closed = False
@@ -82,13 +82,14 @@ class MemoryStore:
     async def pause(self, paused: bool, *, actor: str) -> bool:
         """Hold every claim, or let them go on."""
         self._check_open()
-        changed, self._paused = self._paused is not paused, paused
+        changed = paused is (self._paused_by is None)
+        self._paused_by = actor if paused else None
         return changed
 
     async def claim(self, wanted: Claim) -> list[Lease]:
         """Lease the most urgent ready tasks."""
         self._check_open()
-        if self._paused or wanted.limit <= 0:
+        if self._paused_by is not None or wanted.limit <= 0:
             return []
         entries = self._ready.take(wanted.limit, wanted.held, self._clock.now())
         workers = wanted.assign([entry.task for entry in entries]) if entries else ()
@@ -187,7 +188,7 @@ class MemoryStore:
         return Counts(
             by_status=by_status,
             pending_by_priority={p: self._counts[Status.PENDING, p] for p in Priority},
-            paused=self._paused,
+            paused=self._paused_by is not None,
             oldest_ready_at=self._ready.oldest(),
         )
 
