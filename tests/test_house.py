@@ -55,10 +55,14 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     assert not [link for link in local if not (page.parent / link).exists()]
 
 
+def blocks_on(page: Path, language: str) -> list[str]:
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", text_of(page), re.MULTILINE | re.DOTALL)
+    return [text for name, text in fenced if name == language]
+
+
 def commands_on(page: Path) -> list[list[str]]:
     """Every `acode …` in the code blocks of a page, as words."""
-    blocks = re.findall(r"^```\n(.*?)^```", text_of(page), re.MULTILINE | re.DOTALL)
-    lines = [line for block in blocks for line in block.splitlines()]
+    lines = [line for block in blocks_on(page, "") for line in block.splitlines()]
     found = [re.search(r"(?:^\$ |^|\| |\$\(|\w=\S+ )acode ([^|)#]+)", line) for line in lines]
     # In the help a remark follows an example after a gap.
     return [shlex.split(re.split(r"\s{3,}", match[1])[0]) for match in found if match]
@@ -80,13 +84,9 @@ def test_the_reference_of_commands_is_fresh() -> None:
     assert text_of(reference.PAGE) == reference.page(), "make reference writes it anew"
 
 
-def batches_on(page: Path) -> list[str]:
-    return re.findall(r"^```yaml\n(.*?)^```", text_of(page), re.MULTILINE | re.DOTALL)
-
-
 @every_page
 def test_every_task_file_is_a_good_one(page: Path) -> None:
-    for text in batches_on(page):
+    for text in blocks_on(page, "yaml"):
         assert read_batch(text.encode(), "tasks.yml", root=str(ROOT), types=())
 
 
