@@ -21,8 +21,11 @@ from acode.model.task import (
 )
 from acode.model.verdict import Report
 
-Assign = Callable[[Sequence[Task]], Sequence[str]]
-"""Gives each task to a worker: ids in the tasks' order. Pure; it runs inside the transaction."""
+Assign = Callable[[Sequence[Task]], Sequence[str | None]]
+"""Gives each task to a worker: ids in the tasks' order, None for a task that is left alone.
+
+Pure; it runs inside the transaction.
+"""
 
 
 class Circuit(NamedTuple):

@@ -93,9 +93,13 @@ class MemoryStore:
             return []
         entries = self._ready.take(wanted.limit, wanted.held, self._clock.now())
         workers = wanted.assign([entry.task for entry in entries]) if entries else ()
-        for entry in entries[len(workers) :]:
-            self._ready.put(entry)
-        return [self._lease(*pair) for pair in zip(entries, workers, strict=False)]
+        leases = []
+        for entry, worker_id in zip(entries, workers, strict=True):
+            if worker_id is None:
+                self._ready.put(entry)
+            else:
+                leases.append(self._lease(entry, worker_id))
+        return leases
 
     def _lease(self, entry: Entry, worker_id: str) -> Lease:
         now = self._clock.now()

@@ -43,12 +43,10 @@ def _claim(tx: Transaction, claim: Claim) -> list[Lease]:
     if not rows:
         return []
     tasks = [task_from(row) for row in rows]
-    workers = claim.assign(tasks)
-    # The assignment may take fewer than it was offered, never more.
-    leases = [_lease(tx, *pair) for pair in zip(tasks, workers, strict=False)]
+    given = zip(rows, tasks, claim.assign(tasks), strict=True)
+    leases = {row[-1]: _lease(tx, task, worker) for row, task, worker in given if worker}
     leased = [
-        (row[-1], lease.number, lease.worker_id, tx.now, lease.token)
-        for row, lease in zip(rows, leases, strict=False)
+        (seq, lease.number, lease.worker_id, tx.now, lease.token) for seq, lease in leases.items()
     ]
     tx.put("lease", leased)
     tx.put("insert_attempts", [row[:4] for row in leased])
@@ -56,7 +54,7 @@ def _claim(tx: Transaction, claim: Claim) -> list[Lease]:
         "insert_history",
         [(r[0], "pending", "running", tx.now, f"worker-{r[2]}", f"attempt {r[1]}") for r in leased],
     )
-    return _with_steps(tx, leases)
+    return _with_steps(tx, list(leases.values()))
 
 
 def _lease(tx: Transaction, task: Task, worker_id: str) -> Lease:
