@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
-from tools import reference
 
 import acode
 from acode import errors
@@ -24,6 +23,7 @@ from acode.model.task import Record, Task, TaskSpec
 from acode.settings import Settings
 from acode.spec import read_batch
 from acode.views import task_view
+from tools import reference
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

@@ -87,7 +87,8 @@ class _Missing:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "setup":
-            self.tests.update(name for key, name in report.user_properties if key == "missing")
+            names = [str(value) for key, value in report.user_properties if key == "missing"]
+            self.tests.update(names)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if not self.tests:

@@ -49,7 +49,7 @@ class _Proofs:
         self.failed: dict[str, set[str]] = defaultdict(set)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        for row in (value for key, value in report.user_properties if key == "req"):
+        for row in (str(value) for key, value in report.user_properties if key == "req"):
             if report.failed:
                 self.failed[row].add(report.nodeid)
             elif report.passed and report.when == "call":
