@@ -123,7 +123,7 @@ class AlreadyThere(AcodeError):
     hint = "choose another name, or move it away first"
 
 
-class Unreadable(AcodeError):
+class FileUnreadable(AcodeError):
     """A file that was named cannot be read."""
 
     code = "FILE-002"

@@ -1,0 +1,90 @@
+"""The one place that knows every part: from a directory to a project, its settings, its store."""
+
+import os
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from acode import project as projects
+from acode.clock import Clock, SystemClock
+from acode.errors import ConfigError
+from acode.model.priority import MINUTE_MS
+from acode.store.base import Store
+from acode.store.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from acode.settings import Settings
+
+
+class App:
+    """One project and its parts, each made when it is first needed."""
+
+    def __init__(
+        self,
+        project: projects.Project,
+        *,
+        config: str | None,
+        environ: Mapping[str, str],
+        clock: Clock | None = None,
+    ) -> None:
+        self.project = project
+        self.clock = clock or SystemClock()
+        self._config = config
+        self._environ = environ
+        self._store: SqliteStore | None = None
+
+    @classmethod
+    def find(cls, *, project: str | None, config: str | None, environ: Mapping[str, str]) -> "App":
+        """The app of the directory that was named, or that we stand in."""
+        return cls(
+            projects.find(os.getcwd(), project, environ),
+            config=config,
+            environ=environ,
+        )
+
+    @property
+    def config_file(self) -> str:
+        """Where settings are read from."""
+        return self._config or self.project.config_file
+
+    @cached_property
+    def settings(self) -> "Settings":
+        """What the file and the environment say. Only a file that was named must be there."""
+        from acode.settings import load
+
+        is_there = self._config is not None or os.path.exists(self.config_file)
+        return load(self.config_file if is_there else None, self._environ)
+
+    def store(self) -> SqliteStore:
+        """The store, made if it is not there yet."""
+        if self._store is None:
+            self.project.prepare()
+            self._store = self._open()
+        return self._store
+
+    def existing_store(self) -> SqliteStore | None:
+        """The store if there is one; a look never makes it."""
+        if self._store is None and os.path.exists(self.project.queue_db):
+            self._store = self._open()
+        return self._store
+
+    def reader(self) -> Store:
+        """A store to look into: an empty one where there is none."""
+        return self.existing_store() or SqliteStore.open(":memory:", self.clock, grouped=False)
+
+    def _open(self) -> SqliteStore:
+        settings = self.settings
+        if settings.store.url is not None:
+            raise ConfigError("store.url: this version keeps the queue in .agent/queue.db only")
+        return SqliteStore.open(
+            self.project.queue_db,
+            self.clock,
+            ageing_ms=round(settings.tasks.ageing_minutes * MINUTE_MS),
+            grouped=False,
+        )
+
+    async def close(self) -> None:
+        """Let go of what was opened."""
+        if self._store is not None:
+            await self._store.close()
+            self._store = None

@@ -1,0 +1,239 @@
+"""The JSON shapes of the public contract, the same at every door. Pure functions."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol, assert_never
+
+from acode.clock import iso
+from acode.model.ending import (
+    Cancelled,
+    Ending,
+    Exited,
+    Lost,
+    NotStarted,
+    OverLimit,
+    Released,
+    Signalled,
+    TimedOut,
+    Usage,
+)
+from acode.model.failure import Failure
+from acode.model.task import Attempt, DeadLetter, Move, Record, Result, Task, TaskLimits, TaskSpec
+from acode.policy.secrets import mask
+from acode.store.base import Added, Counts
+
+View = dict[str, Any]
+"""A JSON object, its keys in the order in which people read them."""
+
+_NOTHING = Result()
+
+
+class Defaults(Protocol):
+    """What a task is given where it did not choose."""
+
+    @property
+    def timeout_seconds(self) -> float:
+        """How long an attempt may take."""
+        ...
+
+    @property
+    def retry_limit(self) -> int:
+        """How often a failure is tried again."""
+        ...
+
+
+def task_view(record: Record, defaults: Defaults) -> View:
+    """Everything about one task."""
+    return {
+        **_task(record.task, defaults),
+        "history": [move_view(move) for move in record.history],
+        "attempts": [attempt_view(attempt) for attempt in record.attempts],
+        **_choices(record.task.spec),
+    }
+
+
+def row_view(task: Task, defaults: Defaults) -> View:
+    """One task in a list."""
+    view = {**_task(task, defaults), **_choices(task.spec)}
+    del view["env"]
+    return view
+
+
+def spec_view(spec: TaskSpec, defaults: Defaults) -> View:
+    """What a task asks for, in the words of a task file."""
+    return {
+        "title": spec.title,
+        "type": spec.type,
+        "priority": spec.priority,
+        "workstreamId": spec.workstream_id,
+        "command": spec.command,
+        "args": spec.args,
+        "env": mask(spec.env),
+        **_effective(spec, defaults),
+        "dependencies": spec.dependencies,
+        "artifacts": spec.artifacts,
+        "metadata": spec.metadata,
+        **_choices(spec),
+    }
+
+
+def added_view(added: Added) -> View:
+    """The answer to a submission."""
+    return {"id": added.id, "status": added.status}
+
+
+def status_view(task: Task) -> View:
+    """A task and where it stands."""
+    return {"id": task.id, "status": task.status}
+
+
+def dead_letter_view(letter: DeadLetter) -> View:
+    """A task that failed for good."""
+    return {
+        "taskId": letter.task_id,
+        "taskType": letter.task_type,
+        "failureReason": letter.failure_reason,
+        "attemptCount": letter.attempt_count,
+        "firstFailure": iso(letter.first_failure),
+        "lastFailure": iso(letter.last_failure),
+        "errorDetails": _details(letter.error_details),
+        "checkpoint": letter.checkpoint,
+    }
+
+
+def counts_view(counts: Counts) -> View:
+    """The queue at a glance."""
+    return {
+        "paused": counts.paused,
+        "waiting": counts.waiting,
+        "tasks": counts.by_status,
+        "pendingByPriority": counts.pending_by_priority,
+        "oldestReadyAt": iso(counts.oldest_ready_at),
+    }
+
+
+def failure_view(failure: Failure) -> View:
+    """What went wrong and what to do about it."""
+    return {
+        "code": failure.code,
+        "category": failure.category,
+        "message": failure.message,
+        "hint": failure.hint,
+    }
+
+
+def _details(failure: Failure) -> View:
+    return {**failure_view(failure), "failedStep": failure.failed_step}
+
+
+def move_view(move: Move) -> View:
+    """One step in the life of a task."""
+    return {
+        "from": move.was,
+        "to": move.became,
+        "at": iso(move.at),
+        "actor": move.actor,
+        "reason": move.reason,
+    }
+
+
+def attempt_view(attempt: Attempt) -> View:
+    """One try at a task."""
+    return {
+        "number": attempt.number,
+        "workerId": attempt.worker_id,
+        "startedAt": iso(attempt.started_at),
+        "endedAt": iso(attempt.ended_at),
+        **_ending(attempt.ending),
+        "usage": _usage(attempt.usage),
+    }
+
+
+def duration_ms(task: Task) -> int | None:
+    """How long the last attempt took, once it is over."""
+    if task.started_at is None or task.completed_at is None:
+        return None
+    return task.completed_at - task.started_at
+
+
+def _task(task: Task, defaults: Defaults) -> View:
+    spec, result = task.spec, task.result or _NOTHING
+    return {
+        "id": task.id,
+        "title": spec.title,
+        "type": spec.type,
+        "status": task.status,
+        "priority": spec.priority,
+        "workstreamId": spec.workstream_id,
+        "command": spec.command,
+        "args": spec.args,
+        "env": mask(spec.env),
+        **_effective(spec, defaults),
+        "attemptCount": task.attempt_count,
+        "createdAt": iso(task.created_at),
+        "readyAt": iso(task.ready_at),
+        "startedAt": iso(task.started_at),
+        "completedAt": iso(task.completed_at),
+        "durationMs": duration_ms(task),
+        "workerId": task.worker_id,
+        "exitCode": result.exit_code,
+        "error": task.error and failure_view(task.error),
+        "branch": result.branch,
+        "patch": result.patch,
+        # The patterns asked for, until there are files that they matched.
+        "artifacts": result.artifacts or spec.artifacts,
+        "dependencies": spec.dependencies,
+        "metadata": spec.metadata,
+    }
+
+
+def _effective(spec: TaskSpec, defaults: Defaults) -> View:
+    timeout, retries = spec.timeout_seconds, spec.retry_limit
+    return {
+        "timeoutSeconds": defaults.timeout_seconds if timeout is None else timeout,
+        "retryLimit": defaults.retry_limit if retries is None else retries,
+    }
+
+
+def _choices(spec: TaskSpec) -> View:
+    return {
+        "mode": spec.mode,
+        "workspace": spec.workspace,
+        "base": spec.base,
+        "cwd": spec.cwd,
+        "key": spec.key,
+        "delaySeconds": spec.delay_seconds,
+        "limits": _limits(spec.limits),
+    }
+
+
+def _limits(limits: TaskLimits) -> Mapping[str, float | None]:
+    return {
+        "memoryMb": limits.memory_mb,
+        "cpuPercent": limits.cpu_percent,
+        "diskMb": limits.disk_mb,
+    }
+
+
+def _usage(usage: Usage | None) -> View | None:
+    if usage is None:
+        return None
+    return {"cpuSeconds": usage.cpu_seconds, "maxMemoryBytes": usage.max_memory_bytes}
+
+
+def _ending(ending: Ending | None) -> View:
+    code: int | None = None
+    signal: int | None = None
+    oom = False
+    match ending:
+        case Exited():
+            code = ending.code
+        case Signalled():
+            signal, oom = ending.signal, ending.oom
+        case OverLimit():
+            oom = ending.oom
+        case TimedOut() | Cancelled() | Lost() | Released() | NotStarted() | None:
+            pass
+        case _:
+            assert_never(ending)
+    name = ending and ending.__struct_config__.tag
+    return {"ending": name, "exitCode": code, "signal": signal, "oom": oom}
