@@ -75,13 +75,10 @@ class Demo:
 
     def ask(self, *args: str) -> Any:
         """The JSON answer to a question, not shown."""
-        done = subprocess.run(
-            [ACODE, *args, "--json"],
-            cwd=self.project,
-            env=self.env,
-            capture_output=True,
-            check=True,
-        )
+        command = [ACODE, *args, "--json"]
+        done = subprocess.run(command, cwd=self.project, env=self.env, capture_output=True)
+        if done.returncode:
+            sys.exit(f"!! acode {shlex.join(args)} --json failed: {done.stderr.decode()}")
         return json.loads(done.stdout)
 
     def expect(self, what: str, holds: bool) -> None:
