@@ -21,7 +21,10 @@ MAX_FUNCTION_LINES = 60
 
 # Who may import whom. A room is a package or a module directly under src/acode;
 # "acode" is the package itself, which holds the version and what users import.
+# Rooms that are planned have their row already.
 BASICS = {"model", "errors", "clock", "ids"}
+INNER = {"policy", "store", "runner", "workspace", "observe", "sockets", *BASICS}
+READERS = {"reading", "settings", "spec", "project"}
 ROOMS: dict[str, set[str]] = {
     "acode": set(),
     "errors": set(),
@@ -30,14 +33,20 @@ ROOMS: dict[str, set[str]] = {
     "model": set(),
     "policy": BASICS,
     "store": BASICS,
+    "sockets": BASICS,
+    "workspace": BASICS,
+    "runner": {"policy", *BASICS},
+    "observe": BASICS,
     "reading": {"model", "errors"},
     "settings": {"reading", "policy", *BASICS},
     "spec": {"reading", "policy", *BASICS},
     "project": {"reading", *BASICS},
     "views": {"store", "policy", *BASICS},
-    "app": {"settings", "project", "store", *BASICS},
-    "cli": {"acode", "app", "views", "spec", "settings", "project", "reading", "policy", "store"}
-    | BASICS,
+    "worker": INNER - {"store"},
+    "engine": {"worker", "settings", *INNER},
+    "app": {"engine", "settings", "project", *INNER},
+    "gateway": {"acode", "app", "views", "engine", *READERS, *INNER},
+    "cli": {"acode", "app", "views", "engine", *READERS, *INNER},
 }
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -84,8 +93,8 @@ def length_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return function.end_lineno - function.lineno + 1
 
 
-def test_every_room_is_in_the_table_and_every_row_is_a_room() -> None:
-    assert {room_of(path) for path in MODULES} == set(ROOMS)
+def test_every_room_is_in_the_table() -> None:
+    assert {room_of(path) for path in MODULES} <= set(ROOMS)
 
 
 def test_the_table_has_no_circle() -> None:
