@@ -140,6 +140,10 @@ class Store(Protocol):
         """Keep the value of a finished step for the attempts to come."""
         ...
 
+    async def leases(self) -> list[Lease]:
+        """Every lease that is out: what a new daemon has to find out about."""
+        ...
+
     async def wishes(self) -> list[Task]:
         """Running tasks that a user wants to end."""
         ...

@@ -14,9 +14,10 @@ from acode.model.state import FINISHED, Status
 from acode.model.task import Attempt, DeadLetter, Lease, Move, Record, Submission, Task
 from acode.model.verdict import Fail, Report, RetryAt
 from acode.store import transitions
+from acode.store.admission import admit
 from acode.store.base import BY_STATUS, Added, Claim, Counts, TaskQuery, Tidied
 from acode.store.memory.entry import Entry
-from acode.store.memory.intake import Intake
+from acode.store.memory.intake import present
 from acode.store.memory.ready import ReadyTasks
 
 AGEING_MS = 600_000
@@ -44,12 +45,14 @@ class MemoryStore:
     ) -> list[Added]:
         """Store tasks, all or none."""
         self._check_open()
-        intake = Intake(self._entries, self._archive, self._keys)
-        waiting = self._waiting()
-        done, entries = intake.take(submissions, waiting, queue_size, self._clock.now())
-        for entry in entries:
-            self._enter(entry, actor)
-        return done
+        known = present(submissions, self._entries, self._archive, self._keys, self._waiting())
+        admitted = admit(submissions, known, queue_size=queue_size, now=self._clock.now())
+        for task in admitted.tasks:
+            self._enter(Entry(task), actor)
+        for task in admitted.tasks:
+            for need in self._known(task.spec.dependencies):
+                need.dependents.append(task.id)
+        return admitted.added
 
     async def cancel(self, task_id: str, *, actor: str, force: bool = False) -> Task:
         """Cancel a waiting task, or write the wish that a running one should end."""
@@ -91,15 +94,10 @@ class MemoryStore:
         self._check_open()
         if self._paused_by is not None or wanted.limit <= 0:
             return []
-        entries = self._ready.take(wanted.limit, wanted.held, self._clock.now())
+        entries = self._ready.first(wanted.limit, wanted.held, self._clock.now())
         workers = wanted.assign([entry.task for entry in entries]) if entries else ()
-        leases = []
-        for entry, worker_id in zip(entries, workers, strict=True):
-            if worker_id is None:
-                self._ready.put(entry)
-            else:
-                leases.append(self._lease(entry, worker_id))
-        return leases
+        given = list(zip(entries, workers, strict=True))
+        return [self._lease(entry, worker) for entry, worker in given if worker]
 
     def _lease(self, entry: Entry, worker_id: str) -> Lease:
         now = self._clock.now()
@@ -145,6 +143,19 @@ class MemoryStore:
         # A copy by way of JSON, as a durable store would make it.
         kept = msgspec.json.decode(msgspec.json.encode(value))
         entry.steps[step] = (kept, self._clock.now())
+
+    async def leases(self) -> list[Lease]:
+        """Every lease that is out."""
+        return [
+            Lease(
+                task=entry.task,
+                number=entry.task.last_attempt,
+                token=entry.token,
+                worker_id=entry.task.worker_id or "",
+            )
+            for entry in self._entries.values()
+            if entry.token is not None
+        ]
 
     async def wishes(self) -> list[Task]:
         """Running tasks that a user wants to end."""
@@ -290,6 +301,8 @@ class MemoryStore:
         self._arrivals += 1
         entry.seq = self._arrivals
         self._entries[entry.task.id] = entry
+        if entry.task.spec.key is not None:
+            self._keys[entry.task.spec.key] = entry.task.id
         self._counts[entry.task.status, entry.task.spec.priority] += 1
         self._note(entry, None, "added", actor)
 

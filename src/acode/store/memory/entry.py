@@ -8,11 +8,12 @@ from acode.model.task import Attempt, Move, Task
 class Entry:
     """One task and everything that belongs to it. The only mutable thing of the store."""
 
-    __slots__ = ("attempts", "dependents", "moves", "seq", "steps", "task", "token")
+    __slots__ = ("attempts", "dependents", "moves", "seq", "steps", "task", "token", "turn")
 
     def __init__(self, task: Task) -> None:
         self.task = task
         self.seq = 0
+        self.turn = 0
         self.token: str | None = None
         self.attempts: list[Attempt] = []
         self.moves: list[Move] = []

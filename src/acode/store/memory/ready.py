@@ -8,7 +8,8 @@ from acode.model.state import Status
 from acode.store.base import Circuit
 from acode.store.memory.entry import Entry
 
-_Item = tuple[int, int, Entry]
+_Item = tuple[int, int, int, Entry]
+"""Ready at, order of arrival, turn; an entry's newest turn is the one that counts."""
 
 
 class ReadyTasks:
@@ -17,22 +18,27 @@ class ReadyTasks:
     def __init__(self, ageing_ms: int) -> None:
         self._ageing_ms = ageing_ms
         self._heaps: tuple[list[_Item], ...] = tuple([] for _ in Priority)
+        self._turns = 0
 
     def put(self, entry: Entry) -> None:
         """Let a pending task wait for its turn."""
+        self._turns += 1
+        entry.turn = self._turns
         heap = self._heaps[entry.task.spec.priority.level]
-        heapq.heappush(heap, (entry.task.ready_at, entry.seq, entry))
+        heapq.heappush(heap, (entry.task.ready_at, entry.seq, entry.turn, entry))
 
-    def take(self, limit: int, held: Collection[Circuit], now: int) -> list[Entry]:
-        """Remove the most urgent ready tasks, none of a held circuit."""
-        taken: list[Entry] = []
-        passed: list[Entry] = []
-        while len(taken) < limit and (level := self._most_urgent(now)) is not None:
-            entry = heapq.heappop(self._heaps[level])[2]
-            (passed if _is_held(entry, held) else taken).append(entry)
-        for entry in passed:
-            self.put(entry)
-        return taken
+    def first(self, limit: int, held: Collection[Circuit], now: int) -> list[Entry]:
+        """The most urgent ready tasks, none of a held circuit. They stay until they move."""
+        found: list[Entry] = []
+        passed: list[tuple[int, _Item]] = []
+        while len(found) < limit and (level := self._most_urgent(now)) is not None:
+            item = heapq.heappop(self._heaps[level])
+            passed.append((level, item))
+            if not _is_held(item[-1], held):
+                found.append(item[-1])
+        for level, item in passed:
+            heapq.heappush(self._heaps[level], item)
+        return found
 
     def oldest(self) -> int | None:
         """Since when the longest waiting one could have run."""
@@ -43,7 +49,7 @@ class ReadyTasks:
         ranks = []
         for level, heap in enumerate(map(self._cleaned, self._heaps)):
             if heap and heap[0][0] <= now:
-                ready_at, seq, _ = heap[0]
+                ready_at, seq, *_ = heap[0]
                 aged = aged_level(level, now - ready_at, self._ageing_ms)
                 ranks.append((aged, ready_at, seq, level))
         return min(ranks)[3] if ranks else None
@@ -55,8 +61,8 @@ class ReadyTasks:
 
 
 def _is_current(item: _Item) -> bool:
-    task = item[2].task
-    return task.status is Status.PENDING and task.ready_at == item[0]
+    *_, turn, entry = item
+    return entry.turn == turn and entry.task.status is Status.PENDING
 
 
 def _is_held(entry: Entry, held: Collection[Circuit]) -> bool:

@@ -100,6 +100,11 @@ class SqliteStore:
         """Keep the value of a finished step."""
         await self._writer.write(_save_step, StepValue(task_id, token, step, value))
 
+    async def leases(self) -> list[Lease]:
+        """Every lease that is out."""
+        found: list[Lease] = await self._read(reads.leases)
+        return found
+
     async def wishes(self) -> list[Task]:
         """Running tasks that a user wants to end."""
         found: list[Task] = await self._read(reads.wishes)

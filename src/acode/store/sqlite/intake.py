@@ -1,14 +1,12 @@
 """Adding tasks, set-based: the rows of every waiting `add` go into the same few statements."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from msgspec.structs import replace
-
-from acode.errors import AcodeError, InvalidTask, QueueFull, TaskNotFound
+from acode.errors import AcodeError
 from acode.model.state import Status
 from acode.model.task import Submission, Task
-from acode.store import transitions
+from acode.store.admission import Present, Standing, admit
 from acode.store.base import Added
 from acode.store.sqlite.rows import text
 from acode.store.sqlite.transaction import Transaction
@@ -22,15 +20,6 @@ class Addition(NamedTuple):
     queue_size: int
 
 
-class _Standing(NamedTuple):
-    """An existing task that a new one names, by key or as a dependency."""
-
-    id: str
-    seq: int | None
-    """None for an archived one."""
-    status: Status
-
-
 def add(tx: Transaction, additions: Sequence[Addition]) -> list[list[Added] | AcodeError]:
     """Insert the tasks of every addition; each is stored whole or refused whole."""
     intake = _Intake(tx, additions)
@@ -42,7 +31,7 @@ def add(tx: Transaction, additions: Sequence[Addition]) -> list[list[Added] | Ac
 
 
 class _Intake:
-    """Gathers the rows of many additions."""
+    """Gathers the rows of many additions; each one sees those before it."""
 
     def __init__(self, tx: Transaction, additions: Sequence[Addition]) -> None:
         self.tx = tx
@@ -51,80 +40,52 @@ class _Intake:
         self.dependencies: list[Any] = []
         self._next_seq: int = tx.value("next_seq")
         self._waiting = tx.waiting()
-        specs = [s.spec for addition in additions for s in addition.submissions]
-        self._by_key = self._keys({spec.key for spec in specs if spec.key is not None})
-        self._known = self._standings({need for spec in specs for need in spec.dependencies})
+        self._standings: dict[str, Standing] = {}
+        self._seqs: dict[str, int] = {}
+        self._keys: dict[str, str] = {}
+        self._look_up([one for addition in additions for one in addition.submissions])
 
-    def _keys(self, keys: set[str]) -> dict[str, _Standing]:
+    def _look_up(self, submissions: Sequence[Submission]) -> None:
+        named = {one.id for one in submissions}
+        for one in submissions:
+            named.update(one.spec.dependencies)
+        self._note_standings(self.tx.among("tasks_with_ids", named))
+        keys = {one.spec.key for one in submissions if one.spec.key is not None}
         rows = self.tx.among("tasks_with_keys", keys)
-        return {key: _Standing(id_, seq, Status(status)) for key, id_, seq, status in rows}
+        self._keys = {row[0]: row[1] for row in rows}
+        self._note_standings(row[1:] for row in rows)
 
-    def _standings(self, needs: set[str]) -> dict[str, _Standing]:
-        rows = self.tx.among("tasks_with_ids", needs)
-        return {id_: _Standing(id_, seq, Status(status)) for id_, seq, status in rows}
+    def _note_standings(self, rows: Iterable[Any]) -> None:
+        for id_, seq, status in rows:
+            self._standings[id_] = Standing(Status(status), archived=seq is None)
+            if seq is not None:
+                self._seqs[id_] = seq
 
     def take(self, addition: Addition) -> list[Added] | AcodeError:
         """Note one addition's rows, or say why it is refused."""
+        submissions, actor, queue_size = addition
+        present = Present(self._standings, self._keys, self._waiting)
         try:
-            self._check(addition)
+            admitted = admit(submissions, present, queue_size=queue_size, now=self.tx.now)
         except AcodeError as refusal:
             return refusal
-        existed = [self._name(submission) for submission in addition.submissions]
-        pairs = zip(addition.submissions, existed, strict=True)
-        return [self._added(one, there, addition.actor) for one, there in pairs]
+        for task in admitted.tasks:
+            self._place(task)
+        for task in admitted.tasks:
+            self._note(task, actor)
+        return admitted.added
 
-    def _check(self, addition: Addition) -> None:
-        new_ids = {submission.id for submission in addition.submissions}
-        new = [s for s in addition.submissions if s.spec.key not in self._by_key]
-        if new and self._waiting + len(new) > addition.queue_size:
-            raise QueueFull(
-                f"{self._waiting} tasks wait and the queue holds {addition.queue_size}; "
-                f"{len(new)} more do not fit"
-            )
-        for submission in new:
-            for need in submission.spec.dependencies:
-                self._check_need(submission.id, need, new_ids)
-
-    def _check_need(self, task_id: str, need: str, new_ids: set[str]) -> None:
-        if need == task_id:
-            raise InvalidTask(f"task {need} cannot wait for itself")
-        if need in new_ids:
-            return
-        if need not in self._known:
-            raise TaskNotFound(f"no task has the id {need}, which another one waits for")
-        standing = self._known[need]
-        if standing.seq is None and standing.status is not Status.COMPLETED:
-            raise InvalidTask(f"task {need}, which another one waits for, was cancelled long ago")
-
-    def _name(self, submission: Submission) -> bool:
-        """Give the task its place, or point its id to the task that has its key already."""
-        key = submission.spec.key
-        if key is not None and key in self._by_key:
-            self._known[submission.id] = self._by_key[key]
-            return True
-        standing = _Standing(submission.id, self._next_seq, Status.PENDING)
+    def _place(self, task: Task) -> None:
+        self._seqs[task.id] = self._next_seq
         self._next_seq += 1
-        self._known[submission.id] = standing
-        if key is not None:
-            self._by_key[key] = standing
-        return False
-
-    def _added(self, submission: Submission, existed: bool, actor: str) -> Added:
-        standing = self._known[submission.id]
-        if existed:
-            return Added(standing.id, standing.status, existed=True)
-        needs = [self._known[need] for need in dict.fromkeys(submission.spec.dependencies)]
-        blocked = any(need.status is not Status.COMPLETED for need in needs)
-        task = transitions.added(_with_needs(submission, needs), blocked=blocked, now=self.tx.now)
-        self._known[task.id] = standing._replace(status=task.status)
-        self._note(task, standing, actor)
-        self.dependencies += [(standing.seq, n.seq) for n in needs if n.seq is not None]
-        return Added(task.id, task.status)
-
-    def _note(self, task: Task, standing: _Standing, actor: str) -> None:
-        spec, level, seq = task.spec, task.spec.priority.level, standing.seq
-        status = task.status.value
         self._waiting += 1
+        self._standings[task.id] = Standing(task.status)
+        if task.spec.key is not None:
+            self._keys[task.spec.key] = task.id
+
+    def _note(self, task: Task, actor: str) -> None:
+        spec, seq, status = task.spec, self._seqs[task.id], task.status.value
+        level = spec.priority.level
         self.tx.count(None, status, level)
         self.tasks.append(
             (
@@ -141,11 +102,5 @@ class _Intake:
             )
         )
         self.history.append((seq, None, status, self.tx.now, actor, "added"))
-
-
-def _with_needs(submission: Submission, needs: list[_Standing]) -> Submission:
-    """Dependencies by the ids that the store knows them by."""
-    found = tuple(need.id for need in needs)
-    if found == submission.spec.dependencies:
-        return submission
-    return Submission(submission.id, replace(submission.spec, dependencies=found))
+        needs = [self._seqs[need] for need in spec.dependencies if need in self._seqs]
+        self.dependencies += [(seq, need) for need in needs]

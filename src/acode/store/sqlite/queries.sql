@@ -192,6 +192,9 @@ WHERE history.seq > :since ORDER BY history.seq LIMIT :limit;
 -- name: find
 SELECT {columns} FROM tasks WHERE {where} ORDER BY {order} LIMIT :limit OFFSET :offset;
 
+-- name: leases
+SELECT {columns}, token, tasks.seq FROM tasks WHERE status = 'running' ORDER BY seq;
+
 -- name: wishes
 SELECT {columns} FROM tasks WHERE cancel IS NOT NULL ORDER BY seq;
 

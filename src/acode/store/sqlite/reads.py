@@ -6,10 +6,11 @@ from acode.errors import AmbiguousId, TaskNotFound
 from acode.ids import is_prefix, normalise
 from acode.model.priority import Priority
 from acode.model.state import Status
-from acode.model.task import DeadLetter, Move, Record, Task
+from acode.model.task import DeadLetter, Lease, Move, Record, Task
 from acode.store.base import BY_STATUS, Counts, TaskQuery
 from acode.store.sqlite.queries import sql
 from acode.store.sqlite.rows import (
+    Row,
     attempt_from,
     dead_letter_from,
     move_from,
@@ -109,6 +110,16 @@ def moves(tx: Transaction, window: tuple[int, int]) -> list[Move]:
     """Moves of all tasks after a sequence number."""
     since, limit = window
     return [move_from(row, row[-1]) for row in tx.all("moves", since=since, limit=limit)]
+
+
+def leases(tx: Transaction) -> list[Lease]:
+    """Every lease that is out."""
+    return [_lease_from(row) for row in tx.all("leases")]
+
+
+def _lease_from(row: Row) -> Lease:
+    task = task_from(row)
+    return Lease(task=task, number=task.last_attempt, token=row[-2], worker_id=task.worker_id or "")
 
 
 def wishes(tx: Transaction) -> list[Task]:
