@@ -10,7 +10,8 @@ from acode.model.task import DeadLetter, Lease, Move, Record, Submission, Task
 from acode.model.verdict import Report
 from acode.store.base import Added, Claim, Counts, TaskQuery, Tidied
 from acode.store.sqlite import reads, wishes
-from acode.store.sqlite.attempts import Finish, claim, finish
+from acode.store.sqlite.attempts import Finish, finish
+from acode.store.sqlite.claims import claim
 from acode.store.sqlite.connection import connect, version_of
 from acode.store.sqlite.intake import Addition, add
 from acode.store.sqlite.wishes import StepValue, Wish, each

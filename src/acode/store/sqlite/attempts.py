@@ -1,11 +1,11 @@
-"""Claim and finish, set-based: each takes every waiting request of its kind at once.
+"""The ends of attempts, set-based: all that are reported together are written together.
 
 A result that is an exception is raised to the one who asked; the others are not touched.
 """
 
-import os
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from acode.errors import AcodeError, LeaseLost
 from acode.model.state import Status
@@ -13,7 +13,8 @@ from acode.model.task import Lease, Task
 from acode.model.verdict import Fail, Report, RetryAt
 from acode.store import transitions
 from acode.store.base import Claim
-from acode.store.sqlite.rows import dead_letter_row, task_from, text
+from acode.store.sqlite.claims import claim
+from acode.store.sqlite.rows import LEVEL, SEQ, TOKEN, Row, dead_letter_row, task_from, text
 from acode.store.sqlite.steps import steps_of
 from acode.store.sqlite.transaction import Transaction
 
@@ -25,117 +26,63 @@ class Finish(NamedTuple):
     then: Claim | None
 
 
-def claim(tx: Transaction, claims: Sequence[Claim]) -> list[list[Lease]]:
-    """Lease ready tasks for every claim in turn."""
-    return [_claim(tx, one) for one in claims]
-
-
-def _claim(tx: Transaction, claim: Claim) -> list[Lease]:
-    if claim.limit <= 0 or tx.value("is_paused"):
-        return []
-    rows = tx.all(
-        "candidates",
-        now=tx.now,
-        limit=claim.limit,
-        ageing=tx.ageing_ms,
-        held=text([tuple(circuit) for circuit in claim.held]),
-    )
-    if not rows:
-        return []
-    tasks = [task_from(row) for row in rows]
-    given = zip(rows, tasks, claim.assign(tasks), strict=True)
-    leases = {row[-1]: _lease(tx, task, worker) for row, task, worker in given if worker}
-    leased = [
-        (seq, lease.number, lease.worker_id, tx.now, lease.token) for seq, lease in leases.items()
-    ]
-    tx.put("lease", leased)
-    tx.put("insert_attempts", [row[:4] for row in leased])
-    tx.put(
-        "insert_history",
-        [(r[0], "pending", "running", tx.now, f"worker-{r[2]}", f"attempt {r[1]}") for r in leased],
-    )
-    return _with_steps(tx, list(leases.values()))
-
-
-def _lease(tx: Transaction, task: Task, worker_id: str) -> Lease:
-    running = transitions.claimed(task, worker_id, tx.now)
-    tx.count("pending", "running", task.spec.priority.level)
-    return Lease(
-        task=running, number=running.last_attempt, token=os.urandom(16).hex(), worker_id=worker_id
-    )
-
-
-def _with_steps(tx: Transaction, leases: list[Lease]) -> list[Lease]:
-    again = [lease.task.id for lease in leases if lease.number > 1]
-    if not again:
-        return leases
-    steps = steps_of(tx, again)
-    return [
-        Lease(
-            task=lease.task,
-            number=lease.number,
-            token=lease.token,
-            worker_id=lease.worker_id,
-            steps=steps.get(lease.task.id, {}),
-        )
-        for lease in leases
-    ]
-
-
 def finish(tx: Transaction, finishes: Sequence[Finish]) -> list[list[Lease] | AcodeError]:
     """Write the ends of attempts whose token is still the current one, then claim anew."""
-    reported = {one.report.task_id for one in finishes}
+    reported = {report.task_id for report, _ in finishes}
     running = {row[0]: row for row in tx.among("running", reported)}
     results: list[list[Lease] | AcodeError] = []
     ended: list[_Ended] = []
-    for one in finishes:
-        row = running.get(one.report.task_id)
-        if row is None or row[-2] != one.report.token:
-            results.append(LeaseLost(f"the attempt of task {one.report.task_id} is not current"))
+    for report, _ in finishes:
+        row = running.get(report.task_id)
+        if row is None or row[TOKEN] != report.token:
+            results.append(LeaseLost(f"the attempt of task {report.task_id} is not current"))
             continue
-        del running[one.report.task_id]
-        ended.append(_end(tx, task_from(row), row[-1], one.report))
+        del running[report.task_id]
+        task = task_from(row)
+        ended.append(_Ended(row, report, task, *transitions.finished(task, report)))
         results.append([])
     _write_ends(tx, ended)
-    for place, one in enumerate(finishes):
-        if one.then is not None and not isinstance(results[place], AcodeError):
-            results[place] = _claim(tx, one.then)
+    _claim_next(tx, finishes, results)
     return results
 
 
+def _claim_next(
+    tx: Transaction, finishes: Sequence[Finish], results: list[list[Lease] | AcodeError]
+) -> None:
+    """Those whose report was accepted get what they asked for next."""
+    claims = {
+        place: one.then
+        for place, (one, result) in enumerate(zip(finishes, results, strict=True))
+        if one.then is not None and not isinstance(result, AcodeError)
+    }
+    for place, leases in zip(claims, claim(tx, list(claims.values())), strict=True):
+        results[place] = leases
+
+
 class _Ended(NamedTuple):
-    seq: int
-    task: Task
+    row: Row
     report: Report
+    before: Task
+    task: Task
     reason: str
 
 
-def _end(tx: Transaction, task: Task, seq: int, report: Report) -> _Ended:
-    after, reason = transitions.finished(task, report)
-    tx.count("running", after.status.value, task.spec.priority.level)
-    return _Ended(seq, after, report, reason)
-
-
 def _write_ends(tx: Transaction, ended: list[_Ended]) -> None:
-    tx.put("settle", [settled_row(one.seq, one.task) for one in ended])
-    tx.put("end_attempts", [_attempt_row(one) for one in ended])
-    tx.put(
-        "insert_history",
-        [
-            (one.seq, "running", one.task.status.value, tx.now, one.report.actor, one.reason)
-            for one in ended
-        ],
-    )
+    tx.put("settle", [settled_row(one.row[SEQ], one.task) for one in ended])
+    tx.put("insert_attempts", [_attempt_row(one) for one in ended])
+    tx.put("insert_history", [_history_row(one, tx.now) for one in ended])
+    for (status, level), n in Counter((e.task.status, e.row[LEVEL]) for e in ended).items():
+        tx.count("running", status.value, level, n)
     for one in ended:
         if one.task.status is Status.FAILED:
             _bury(tx, one)
     completed = [one for one in ended if one.task.status is Status.COMPLETED]
     if completed:
         tx.put("forget_steps", [(one.task.id,) for one in completed])
-        _unblock(tx, [one.seq for one in completed])
+        _unblock(tx, [one.row[SEQ] for one in completed])
 
 
-def settled_row(seq: int, task: Task) -> tuple[Any, ...]:
+def settled_row(seq: int, task: Task) -> Row:
     """A row of the query `settle`."""
     return (
         seq,
@@ -151,21 +98,27 @@ def settled_row(seq: int, task: Task) -> tuple[Any, ...]:
     )
 
 
-def _attempt_row(one: _Ended) -> tuple[Any, ...]:
-    verdict = one.report.verdict
-    failure = verdict.failure if isinstance(verdict, Fail | RetryAt) else None
+def _attempt_row(one: _Ended) -> Row:
+    before, report = one.before, one.report
+    failure = report.verdict.failure if isinstance(report.verdict, Fail | RetryAt) else None
     return (
-        one.seq,
-        one.task.last_attempt,
-        one.report.ended_at,
-        text(one.report.ending),
+        one.row[SEQ],
+        before.last_attempt,
+        before.worker_id,
+        before.started_at,
+        report.ended_at,
+        text(report.ending),
         text(failure),
-        text(one.report.usage),
+        text(report.usage),
     )
 
 
+def _history_row(one: _Ended, now: int) -> Row:
+    return (one.row[SEQ], "running", one.task.status.value, now, one.report.actor, one.reason)
+
+
 def _bury(tx: Transaction, one: _Ended) -> None:
-    first = tx.value("first_failure", seq=one.seq) or one.report.ended_at
+    first = tx.value("first_failure", seq=one.row[SEQ]) or one.report.ended_at
     steps = steps_of(tx, [one.task.id]).get(one.task.id, {})
     letter = transitions.dead_letter(one.task, first, steps)
     tx.run("insert_dead_letter", **dead_letter_row(letter, tx.now))
@@ -180,7 +133,7 @@ def _unblock(tx: Transaction, completed: list[int]) -> None:
     for row in tx.among("some", free):
         step = transitions.unblocked(task_from(row), tx.now)
         tx.count("blocked", "pending", step.task.spec.priority.level)
-        moved.append((row[-1], step))
+        moved.append((row[SEQ], step))
     tx.put("settle", [settled_row(seq, step.task) for seq, step in moved])
     tx.put(
         "insert_history",

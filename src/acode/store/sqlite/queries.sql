@@ -68,7 +68,7 @@ WITH heads (seq, level, ready_at) AS (
         WHERE status = 'pending' AND priority = 3 AND ready_at <= :now AND {not_held}
         ORDER BY ready_at, seq LIMIT :limit)
 )
-SELECT {columns}, tasks.seq FROM heads JOIN tasks ON tasks.seq = heads.seq
+SELECT {columns}, tasks.token, tasks.seq FROM heads JOIN tasks ON tasks.seq = heads.seq
 ORDER BY CASE WHEN :ageing > 0 THEN max(0, heads.level - (:now - heads.ready_at) / :ageing)
               ELSE heads.level END,
          heads.ready_at, heads.seq
@@ -87,7 +87,7 @@ FROM given
 WHERE tasks.seq = given.seq;
 
 -- name: insert_attempts
-INSERT INTO attempts (task, number, worker_id, started_at)
+INSERT INTO attempts (task, number, worker_id, started_at, ended_at, ending, error, usage)
 VALUES {rows};
 
 -- name: steps_of
@@ -114,12 +114,6 @@ UPDATE tasks SET status = given.status, attempt_count = given.attempt_count,
                  completed_at = given.completed_at, worker_id = given.worker_id,
                  result = given.result, error = given.error, cancel = given.cancel, token = NULL
 FROM given WHERE tasks.seq = given.seq;
-
--- name: end_attempts
-WITH given (task, number, ended_at, ending, error, usage) AS (VALUES {rows})
-UPDATE attempts SET ended_at = given.ended_at, ending = given.ending, error = given.error,
-                    usage = given.usage
-FROM given WHERE attempts.task = given.task AND attempts.number = given.number;
 
 -- name: wish_end
 UPDATE tasks SET cancel = :cancel WHERE seq = :seq;
@@ -169,7 +163,7 @@ DELETE FROM dead_letter_queue WHERE task_id = :id;
 -- name: columns
 tasks.id, tasks.spec, tasks.status, tasks.created_at, tasks.ready_at, tasks.attempt_count,
 tasks.last_attempt, tasks.started_at, tasks.completed_at, tasks.worker_id, tasks.result,
-tasks.error, tasks.cancel;
+tasks.error, tasks.cancel, tasks.priority;
 
 -- name: ids_between
 SELECT id FROM tasks WHERE id >= :low AND id < :high
@@ -242,11 +236,6 @@ WHERE status = 'failed' AND id NOT IN (SELECT task_id FROM dead_letter_queue);
 -- name: letters_without_failure
 SELECT task_id FROM dead_letter_queue
 WHERE task_id NOT IN (SELECT id FROM tasks WHERE status = 'failed');
-
--- name: running_without_attempt
-SELECT id FROM tasks WHERE status = 'running' AND NOT EXISTS (
-    SELECT 1 FROM attempts
-    WHERE task = tasks.seq AND number = tasks.last_attempt AND ended_at IS NULL);
 
 -- name: blocked_without_need
 SELECT id FROM tasks WHERE status = 'blocked' AND NOT EXISTS (

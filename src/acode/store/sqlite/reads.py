@@ -10,10 +10,13 @@ from acode.model.task import DeadLetter, Lease, Move, Record, Task
 from acode.store.base import BY_STATUS, Counts, TaskQuery
 from acode.store.sqlite.queries import sql
 from acode.store.sqlite.rows import (
+    SEQ,
+    TOKEN,
     Row,
     attempt_from,
     dead_letter_from,
     move_from,
+    open_attempt,
     record_from,
     task_from,
 )
@@ -44,10 +47,11 @@ def record(tx: Transaction, task_id: str) -> Record:
     rows = tx.all("one", id=task_id)
     if not rows:
         return _archived(tx, task_id)
-    seq = rows[0][-1]
+    task, seq = task_from(rows[0]), rows[0][SEQ]
+    ended = [attempt_from(row) for row in tx.all("attempts_of", seq=seq)]
     return Record(
-        task=task_from(rows[0]),
-        attempts=tuple(attempt_from(row) for row in tx.all("attempts_of", seq=seq)),
+        task=task,
+        attempts=tuple(ended + open_attempt(task)),
         history=tuple(move_from(row, task_id) for row in tx.all("history_of", seq=seq)),
     )
 
@@ -119,7 +123,9 @@ def leases(tx: Transaction) -> list[Lease]:
 
 def _lease_from(row: Row) -> Lease:
     task = task_from(row)
-    return Lease(task=task, number=task.last_attempt, token=row[-2], worker_id=task.worker_id or "")
+    return Lease(
+        task=task, number=task.last_attempt, token=row[TOKEN], worker_id=task.worker_id or ""
+    )
 
 
 def wishes(tx: Transaction) -> list[Task]:
@@ -152,7 +158,6 @@ def dead_letters(tx: Transaction, task_id: str | None) -> list[DeadLetter]:
 _RULES = {
     "failed_without_letter": "task {} failed but is no dead letter",
     "letters_without_failure": "dead letter {} belongs to no failed task",
-    "running_without_attempt": "task {} is running without an open attempt",
     "blocked_without_need": "task {} is blocked but waits for nothing",
 }
 

@@ -31,6 +31,9 @@ _STATUS = {status.value: status for status in Status}
 
 Row = tuple[Any, ...]
 
+LEVEL, TOKEN, SEQ = 13, -2, -1
+"""Places in the rows of queries that select the columns, the token and the sequence number."""
+
 
 def text(value: Any) -> str | None:
     """JSON for a column; NULL for nothing."""
@@ -67,6 +70,14 @@ def attempt_from(row: Row) -> Attempt:
         error=row[5] and _failure(row[5]),
         usage=row[6] and _usage(row[6]),
     )
+
+
+def open_attempt(task: Task) -> list[Attempt]:
+    """The attempt that a running task is at; its row holds all there is to know of it."""
+    if task.status is not Status.RUNNING:
+        return []
+    worker_id, started_at = task.worker_id or "", task.started_at or 0
+    return [Attempt(number=task.last_attempt, worker_id=worker_id, started_at=started_at)]
 
 
 def move_from(row: Row, task_id: str) -> Move:

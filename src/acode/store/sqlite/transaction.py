@@ -54,12 +54,12 @@ class Transaction:
             found += self._execute(statement, chunk)
         return found
 
-    def count(self, was: str | None, became: str | None, level: int) -> None:
-        """Note that a task of this priority level went from one status to another."""
+    def count(self, was: str | None, became: str | None, level: int, n: int = 1) -> None:
+        """Note that `n` tasks of this priority level went from one status to another."""
         if was is not None:
-            self._tallies[was, level] = self._tallies.get((was, level), 0) - 1
+            self._tallies[was, level] = self._tallies.get((was, level), 0) - n
         if became is not None:
-            self._tallies[became, level] = self._tallies.get((became, level), 0) + 1
+            self._tallies[became, level] = self._tallies.get((became, level), 0) + n
 
     def waiting(self) -> int:
         """Tasks that wait, those of this transaction included."""

@@ -10,7 +10,7 @@ from acode.store import transitions
 from acode.store.base import Tidied
 from acode.store.sqlite.attempts import settled_row
 from acode.store.sqlite.reads import record
-from acode.store.sqlite.rows import Row, dead_letter_from, record_text, task_from, text
+from acode.store.sqlite.rows import SEQ, TOKEN, Row, dead_letter_from, record_text, task_from, text
 from acode.store.sqlite.transaction import Transaction
 
 R = TypeVar("R")
@@ -93,7 +93,7 @@ def _task(tx: Transaction, task_id: str) -> tuple[Task, int]:
     rows: list[Row] = tx.all("one", id=task_id)
     if not rows:
         raise TaskNotFound(f"no task has the id {task_id}")
-    return task_from(rows[0]), rows[0][-1]
+    return task_from(rows[0]), rows[0][SEQ]
 
 
 def _move(tx: Transaction, seq: int, task: Task, step: transitions.Step, actor: str) -> Task:
@@ -118,7 +118,7 @@ def pause(tx: Transaction, wish: tuple[bool, str]) -> bool:
 def save_step(tx: Transaction, wish: StepValue) -> None:
     """Keep a step's value, if the attempt is still the current one."""
     rows = tx.all("one", id=wish.task_id)
-    if not rows or rows[0][-2] != wish.token:
+    if not rows or rows[0][TOKEN] != wish.token:
         raise LeaseLost(f"the attempt of task {wish.task_id} is not current")
     value = text(wish.value) or "null"
     tx.run("save_step", task_id=wish.task_id, step=wish.step, value=value, now=tx.now)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from acode.clock import Clock
 from acode.errors import AcodeError, StoreUnusable
-from acode.store.sqlite.attempts import claim
+from acode.store.sqlite.claims import claim
 from acode.store.sqlite.connection import transaction, translated
 from acode.store.sqlite.transaction import Transaction
 

@@ -32,13 +32,14 @@ CREATE INDEX tasks_by_workstream ON tasks (workstream_id, seq) WHERE workstream_
 CREATE UNIQUE INDEX tasks_by_key ON tasks (key) WHERE key IS NOT NULL;
 CREATE INDEX tasks_to_cancel ON tasks (seq) WHERE cancel IS NOT NULL;
 
+-- The attempts that have ended; one that runs is a part of its task's row.
 CREATE TABLE attempts (
     task       INTEGER NOT NULL REFERENCES tasks (seq) ON DELETE CASCADE,
     number     INTEGER NOT NULL,
     worker_id  TEXT    NOT NULL,
     started_at INTEGER NOT NULL,
-    ended_at   INTEGER,
-    ending     TEXT,                    -- JSON
+    ended_at   INTEGER NOT NULL,
+    ending     TEXT    NOT NULL,        -- JSON
     error      TEXT,                    -- JSON
     usage      TEXT,                    -- JSON
     PRIMARY KEY (task, number)

@@ -1,0 +1,90 @@
+"""Claiming, set-based: the claims that wait together share a query and a few statements."""
+
+import os
+from collections import Counter, deque
+from collections.abc import Collection, Sequence
+from itertools import groupby
+
+from acode.model.task import Lease, Task
+from acode.store.base import Circuit, Claim
+from acode.store.sqlite.rows import LEVEL, SEQ, Row, task_from, text
+from acode.store.sqlite.steps import steps_of
+from acode.store.sqlite.transaction import Transaction
+from acode.store.transitions import claimed
+
+TOKEN_BYTES = 16
+
+Assigned = tuple[Task, str]
+"""A task and the worker that gets it."""
+
+
+def claim(tx: Transaction, claims: Sequence[Claim]) -> list[list[Lease]]:
+    """Lease ready tasks for every claim in turn; neighbours that hold the same share a query."""
+    shared = groupby(claims, key=lambda one: one.held)
+    return [leases for held, alike in shared for leases in _claim(tx, list(alike), held)]
+
+
+def _claim(tx: Transaction, claims: list[Claim], held: Collection[Circuit]) -> list[list[Lease]]:
+    rows = _candidates(tx, sum(max(0, one.limit) for one in claims), held)
+    if not rows:
+        return [[] for _ in claims]
+    ready = deque(task_from(row) for row in rows)
+    assigned = [_assigned(ready, one) for one in claims]
+    leases = _leases(tx, [pair for pairs in assigned for pair in pairs])
+    _write(tx, leases, {row[0]: row for row in rows})
+    rest = iter(leases)
+    return [[next(rest) for _ in pairs] for pairs in assigned]
+
+
+def _candidates(tx: Transaction, limit: int, held: Collection[Circuit]) -> list[Row]:
+    if limit == 0 or tx.value("is_paused"):
+        return []
+    circuits = text([tuple(circuit) for circuit in held])
+    return tx.all("candidates", now=tx.now, limit=limit, ageing=tx.ageing_ms, held=circuits)
+
+
+def _assigned(ready: deque[Task], wanted: Claim) -> list[Assigned]:
+    """What one claim takes; what it leaves alone is offered to the next one."""
+    offer = [ready.popleft() for _ in range(min(wanted.limit, len(ready)))]
+    if not offer:
+        return []
+    given = list(zip(offer, wanted.assign(offer), strict=True))
+    ready.extendleft([task for task, worker in reversed(given) if not worker])
+    return [(task, worker) for task, worker in given if worker]
+
+
+def _leases(tx: Transaction, assigned: list[Assigned]) -> list[Lease]:
+    steps = steps_of(tx, [task.id for task, _ in assigned if task.last_attempt])
+    return [
+        Lease(
+            task=claimed(task, worker, tx.now),
+            number=task.last_attempt + 1,
+            token=token,
+            worker_id=worker,
+            steps=steps.get(task.id, {}),
+        )
+        for (task, worker), token in zip(assigned, _tokens(len(assigned)), strict=True)
+    ]
+
+
+def _tokens(count: int) -> list[str]:
+    """Random tokens; asking the kernel once for all is cheaper."""
+    digits = os.urandom(count * TOKEN_BYTES).hex()
+    length = 2 * TOKEN_BYTES
+    return [digits[start : start + length] for start in range(0, len(digits), length)]
+
+
+def _write(tx: Transaction, leases: list[Lease], rows: dict[str, Row]) -> None:
+    leased = [
+        (rows[one.task.id][SEQ], one.number, one.worker_id, tx.now, one.token) for one in leases
+    ]
+    tx.put("lease", leased)
+    tx.put(
+        "insert_history",
+        [
+            (seq, "pending", "running", tx.now, f"worker-{worker}", f"attempt {number}")
+            for seq, number, worker, *_ in leased
+        ],
+    )
+    for level, n in Counter(rows[one.task.id][LEVEL] for one in leases).items():
+        tx.count("pending", "running", level, n)
