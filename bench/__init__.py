@@ -1,0 +1,1 @@
+"""What acode costs, measured beside its peers. One file per question; `python -m bench --help`."""

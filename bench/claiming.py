@@ -1,0 +1,55 @@
+"""Does a claim cost the same however many tasks wait?
+
+The disk's share is left out (`synchronous = OFF`): it is the same at every size and would hide
+what the size costs.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from statistics import median
+
+from acode.clock import SystemClock
+from acode.store.base import Circuit, Claim
+from acode.store.sqlite import AGEING_MS
+from acode.store.sqlite.attempts import claim
+from acode.store.sqlite.connection import connect
+from acode.store.sqlite.writer import Book
+from bench.filled import Filling, Shelf
+from bench.report import Line, at_most
+from bench.rounds import Scale, medians, seconds
+
+SMALL = 1_000
+CLAIMS = 40
+"""In each turn."""
+HELD = (Circuit("script", None),)
+
+
+def measure(shelf: Shelf, scale: Scale) -> Iterator[Line]:
+    """Compare the largest databases with the smallest."""
+    sizes = (SMALL, scale.rows // 10, scale.rows)
+    for mixed, layout in ((False, "one level"), (True, "four levels, completed between")):
+        turns = {size: _turn(shelf, Filling(size, mixed)) for size in sizes}
+        costs = medians(turns, scale.rounds)
+        for size in sizes[1:]:
+            yield at_most(_case(size, layout), costs[size], f"{SMALL:,}", costs[SMALL], 1.2)
+    turns = {held: _turn(shelf, Filling(scale.rows), held) for held in ((), HELD)}
+    costs = medians(turns, scale.rounds)
+    yield at_most(_case(scale.rows, "the older half held"), costs[HELD], "none held", costs[()])
+
+
+def _case(size: int, layout: str) -> str:
+    return f"claim, {size:,} pending, {layout}"
+
+
+def _turn(shelf: Shelf, filling: Filling, held: Collection[Circuit] = ()) -> Callable[[], float]:
+    """Claims one task at a time; gives the median cost of one."""
+    path = shelf.filled(filling).queue_db
+    connection = connect(path)
+    connection.execute("PRAGMA synchronous = OFF")
+    book = Book(path, connection, SystemClock(), AGEING_MS)
+    wanted = Claim(1, lambda tasks: ["worker"] * len(tasks), held)
+
+    def one() -> None:
+        if not book.commit([(claim, [wanted])])[0][0]:
+            raise RuntimeError("nothing was left to claim")
+
+    return lambda: median(seconds(one) for _ in range(CLAIMS))

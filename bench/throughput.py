@@ -1,0 +1,106 @@
+"""How many tasks a second can one process add, claim and complete, every step on disk?"""
+
+import asyncio
+import tempfile
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+
+from acode.clock import SystemClock
+from acode.ids import new_id
+from acode.model.ending import Exited
+from acode.model.state import Status
+from acode.model.task import Lease, Submission, Task, TaskSpec
+from acode.model.verdict import Complete, Report
+from acode.store.base import Claim
+from acode.store.sqlite import SqliteStore
+from bench import peers
+from bench.filled import Shelf
+from bench.report import Line, at_least
+from bench.rounds import Scale, medians, seconds
+
+WORKERS = 100
+PRODUCERS = 100
+BATCH = 250
+QUEUE_SIZE = 1_000_000
+
+Adding = Callable[[SqliteStore, int], Coroutine[None, None, None]]
+
+clock = SystemClock()
+
+
+def measure(shelf: Shelf, scale: Scale) -> Iterator[Line]:
+    """Compare both ways to add with every peer."""
+    turns = {
+        "batches of 250": _ours(shelf.directory, scale.tasks, _add_in_batches),
+        "single adds": _ours(shelf.directory, scale.tasks, _add_one_by_one),
+    }
+    for name, peer in peers.DURABLE.items():
+        turns[name] = _theirs(shelf.directory, scale.committed, peer)
+    for name, peer in peers.OTHERS.items():
+        turns[name] = _theirs(shelf.directory, scale.tasks, peer)
+    rates = medians(turns, scale.rounds)
+    fastest = max(peers.DURABLE, key=lambda name: rates[name])
+    for ours in ("batches of 250", "single adds"):
+        case = f"add, claim, complete ({ours})"
+        for name in (*peers.DURABLE, *peers.OTHERS):
+            goal = 10 if name == fastest else 0.5 if name == peers.BATCHED else None
+            yield at_least(case, rates[ours], name, rates[name], goal)
+
+
+def _theirs(directory: str, tasks: int, peer: peers.Peer) -> Callable[[], float]:
+    def turn() -> float:
+        with tempfile.TemporaryDirectory(dir=directory) as fresh:
+            return tasks / seconds(lambda: peer(fresh, tasks))
+
+    return turn
+
+
+def _ours(directory: str, tasks: int, add: Adding) -> Callable[[], float]:
+    return _theirs(directory, tasks, lambda fresh, n: asyncio.run(_drive(f"{fresh}/q.db", n, add)))
+
+
+async def _drive(path: str, tasks: int, add: Adding) -> None:
+    store = SqliteStore.open(path, clock)
+    await add(store, tasks)
+    leases = await store.claim(Claim(WORKERS, _assign))
+    await asyncio.gather(*(_work(store, lease) for lease in leases))
+    counts = await store.counts()
+    if counts.by_status[Status.COMPLETED] != tasks:
+        raise RuntimeError(f"not all were completed: {counts}")
+    await store.close()
+
+
+def _submission() -> Submission:
+    return Submission(new_id(clock.now()), TaskSpec(command="true"))
+
+
+async def _add_in_batches(store: SqliteStore, tasks: int) -> None:
+    for _ in range(tasks // BATCH):
+        batch = [_submission() for _ in range(BATCH)]
+        await store.add(batch, actor="bench", queue_size=QUEUE_SIZE)
+
+
+async def _add_one_by_one(store: SqliteStore, tasks: int) -> None:
+    async def produce() -> None:
+        for _ in range(tasks // PRODUCERS):
+            await store.add([_submission()], actor="bench", queue_size=QUEUE_SIZE)
+
+    await asyncio.gather(*(produce() for _ in range(PRODUCERS)))
+
+
+def _assign(tasks: Sequence[Task]) -> list[str]:
+    return ["worker"] * len(tasks)
+
+
+async def _work(store: SqliteStore, lease: Lease) -> None:
+    """One worker: every finish claims what is next."""
+    following = [lease]
+    while following:
+        done = following[0]
+        report = Report(
+            task_id=done.task.id,
+            token=done.token,
+            ending=Exited(0),
+            ended_at=clock.now(),
+            verdict=Complete(),
+        )
+        following = await store.finish(report, then=Claim(1, _assign))
