@@ -126,7 +126,8 @@ def _bury(tx: Transaction, one: _Ended) -> None:
 
 
 def _unblock(tx: Transaction, completed: list[int]) -> None:
-    free = [row[0] for row in tx.among("dependents_now_free", completed)]
+    # Two sets of completed tasks may free the same dependent.
+    free = {row[0] for row in tx.among("dependents_now_free", completed)}
     if not free:
         return
     moved = []
