@@ -43,7 +43,7 @@ ROOMS: dict[str, set[str]] = {
     "project": {"reading", *BASICS},
     "views": {"store", "policy", *BASICS},
     "worker": INNER - {"store"},
-    "engine": {"worker", "settings", *INNER},
+    "engine": {"worker", "settings", "project", *INNER},
     "app": {"engine", "settings", "project", *INNER},
     "gateway": {"acode", "app", "views", "engine", *READERS, *INNER},
     "cli": {"acode", "app", "views", "engine", *READERS, *INNER},

@@ -67,3 +67,8 @@ class Deadline:
             return False
         time.sleep(min(seconds, left))
         return True
+
+
+def ticks() -> float:
+    """Seconds on the monotonic clock, for measuring spans."""
+    return time.monotonic()

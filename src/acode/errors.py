@@ -128,3 +128,31 @@ class FileUnreadable(AcodeError):
 
     code = "FILE-002"
     hint = "check its name and that you may read it"
+
+
+class PoolNotRunning(AcodeError):
+    """No worker pool runs for this project."""
+
+    code = "WORKER-002"
+    hint = "acode worker start starts one"
+
+
+class WorkerStartFailed(AcodeError):
+    """A worker could not be started."""
+
+    code = "WORKER-003"
+    hint = "acode worker logs and .agent/logs/daemon.log tell more"
+
+
+class WorkerTimeout(AcodeError):
+    """The pool did not answer or stop in time."""
+
+    code = "WORKER-004"
+    hint = "acode worker stop --force ends it at once"
+
+
+class PoolRunning(AcodeError):
+    """The pool of this project runs already."""
+
+    code = "WORKER-007"
+    hint = "acode worker status shows it; acode worker scale N changes its size"

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from acode.model.state import Status
+from acode.model.state import Status, WorkerStatus
 from acode.model.task import Move
 
 
@@ -49,3 +49,95 @@ def event_of(move: Move) -> Event:
         timestamp=move.at,
         seq=move.seq,
     )
+
+
+class WorkerStarted(msgspec.Struct, frozen=True, tag="worker.started"):
+    """A worker is ready for its first task."""
+
+    worker_id: str
+    pid: int
+    adopted: bool = False
+
+
+class WorkerStopped(msgspec.Struct, frozen=True, tag="worker.stopped"):
+    """A worker has ended as it was told."""
+
+    worker_id: str
+
+
+class WorkerCrashed(msgspec.Struct, frozen=True, tag="worker.crashed"):
+    """A worker has ended although nobody wanted it."""
+
+    worker_id: str
+    reason: str
+    restart_in_ms: int | None
+
+
+class WorkerFailed(msgspec.Struct, frozen=True, tag="worker.failed"):
+    """A worker is given up for good and replaced."""
+
+    worker_id: str
+    reason: str
+
+
+class WorkerStatusChanged(msgspec.Struct, frozen=True, tag="worker.status"):
+    """A worker went from one status to another."""
+
+    worker_id: str
+    status: WorkerStatus
+    task_id: str | None = None
+
+
+class TaskAssigned(msgspec.Struct, frozen=True, tag="task.assigned"):
+    """An attempt was given to a worker."""
+
+    task_id: str
+    worker_id: str
+    number: int
+    waited_ms: int
+
+
+class TaskEnded(msgspec.Struct, frozen=True, tag="task.ended"):
+    """An attempt has ended and its verdict is on disk."""
+
+    task_id: str
+    worker_id: str
+    number: int
+    status: Status
+    reason: str
+
+
+class TaskRefused(msgspec.Struct, frozen=True, tag="task.refused"):
+    """A late result was not used: another attempt has taken over."""
+
+    task_id: str
+    worker_id: str
+
+
+class PoolScaled(msgspec.Struct, frozen=True, tag="pool.scaled"):
+    """The pool was told another size."""
+
+    was: int
+    now: int
+    reason: str
+
+
+class PoolNote(msgspec.Struct, frozen=True, tag="pool.note"):
+    """Something else that a person may want to read later."""
+
+    level: str
+    message: str
+
+
+PoolEvent = (
+    WorkerStarted
+    | WorkerStopped
+    | WorkerCrashed
+    | WorkerFailed
+    | WorkerStatusChanged
+    | TaskAssigned
+    | TaskEnded
+    | TaskRefused
+    | PoolScaled
+    | PoolNote
+)

@@ -3,7 +3,7 @@
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from acode.clock import Deadline
 from acode.errors import (
@@ -34,6 +34,7 @@ _PRAGMAS = (
 def connect(path: str, *, readonly: bool = False) -> sqlite3.Connection:
     """A connection to an existing or new store, with the newest schema."""
     with translated(path):
+        _make_private(path)
         connection = sqlite3.connect(
             path,
             isolation_level=None,
@@ -52,6 +53,13 @@ def connect(path: str, *, readonly: bool = False) -> sqlite3.Connection:
             connection.close()
             raise
         return connection
+
+
+def _make_private(path: str) -> None:
+    """A new file is for its owner only: it will hold the environment of tasks."""
+    if path != ":memory:" and not os.path.exists(path):
+        with suppress(OSError):  # SQLite says better what is wrong
+            os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
 
 
 def newest_version() -> int:

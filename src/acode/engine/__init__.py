@@ -1,0 +1,1 @@
+"""The engine: reads wishes from the store, runs tasks, writes facts."""

@@ -1,0 +1,62 @@
+"""The control socket: a line of JSON in, a line of JSON out."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from acode.errors import AcodeError, UsageError
+from acode.sockets import is_trusted, listen
+
+Command = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
+MAX_LINE_BYTES = 1 << 20
+
+
+class ControlServer:
+    """Answers the doors of this machine, for the same user only."""
+
+    def __init__(self, path: str, commands: dict[str, Command]) -> None:
+        self._path = path
+        self._commands = commands
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> None:
+        """Listen."""
+        self._server = await asyncio.start_unix_server(
+            self._serve, sock=listen(self._path), limit=MAX_LINE_BYTES
+        )
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            if not is_trusted(writer.get_extra_info("socket")):
+                return
+            while line := await reader.readline():
+                writer.write(msgspec.json.encode(await self._answer(line)) + b"\n")
+                await writer.drain()
+        except (ConnectionError, ValueError):
+            return  # gone, or a line that is far too long
+        finally:
+            writer.close()
+
+    async def _answer(self, line: bytes) -> dict[str, Any]:
+        try:
+            request = msgspec.json.decode(line, type=dict[str, Any])
+            command = self._commands.get(str(request.get("command")))
+            if command is None:
+                raise UsageError(f"the daemon knows no command {request.get('command')!r}")
+            return {"ok": await command(request)}
+        except msgspec.MsgspecError as error:
+            return {"error": {"code": "USAGE", "message": str(error), "hint": ""}}
+        except AcodeError as error:
+            return {"error": {"code": error.code, "message": str(error), "hint": error.hint}}
+
+    async def stop(self) -> None:
+        """Answer no more."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        with suppress(FileNotFoundError):
+            os.unlink(self._path)

@@ -1,0 +1,269 @@
+"""From the queue to the workers and back: claims, assignments, verdicts."""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from typing import assert_never
+
+from msgspec import convert
+
+from acode.clock import Clock
+from acode.engine.circuits import Circuits
+from acode.engine.orders import Orders
+from acode.engine.roster import Roster, Slot
+from acode.errors import AcodeError, LeaseLost
+from acode.model.ending import Exited, Lost, Released
+from acode.model.event import PoolNote, TaskAssigned, TaskEnded, TaskRefused
+from acode.model.state import Status, WorkerStatus
+from acode.model.task import CancelWish, Lease, Result
+from acode.model.verdict import (
+    Cancel,
+    Complete,
+    Fail,
+    Release,
+    Report,
+    RetryAt,
+    Verdict,
+)
+from acode.observe.events import Events
+from acode.policy.breaker import Breaker
+from acode.policy.dispatch import IdleWorker, match
+from acode.policy.polling import Polling, next_rest
+from acode.policy.retry import Outcome, Retry, decide
+from acode.settings import Settings
+from acode.store.base import Claim, Store
+from acode.worker.messages import Action, Control, Ended, Why
+from acode.worker.wire import FrameType
+
+
+class Dispatcher:
+    """Claims for free workers only, and decides what becomes of every attempt."""
+
+    def __init__(
+        self,
+        store: Store,
+        roster: Roster,
+        orders: Orders,
+        settings: Settings,
+        clock: Clock,
+        events: Events,
+    ) -> None:
+        self._store = store
+        self._roster = roster
+        self._orders = orders
+        self._clock = clock
+        self._events = events
+        self._tasks = settings.tasks
+        self._limit = settings.workers.pool_limits.concurrent_tasks
+        self._retry = convert(settings.retry, Retry, from_attributes=True)
+        self._circuits = Circuits(convert(settings.breaker, Breaker, from_attributes=True), clock)
+        self._polling = Polling(
+            poll_interval_ms=settings.workers.poll_interval_ms,
+            max_ms=settings.workers.idle_backoff_max_ms,
+        )
+        self._affinity: dict[str, str] = {}
+        self._turn = 0
+        self._rest_ms = 0
+        self.accepting = True
+        """False while the pool drains: nothing more is claimed."""
+
+    async def tick(self) -> float:
+        """One look at the queue; how long to rest, in seconds."""
+        try:
+            await self._obey_wishes()
+            found = await self._claim_for(self._admitted(self._roster.free()))
+        except AcodeError as error:
+            # A full disk or a locked store: lose nothing, say so, try again.
+            self._events.emit(PoolNote("error", f"{error.code}: {error}"))
+            return self._polling.poll_interval_ms / 1000
+        self._rest_ms = next_rest(self._rest_ms, found, self._polling, await self._next_ready_in())
+        return self._rest_ms / 1000
+
+    def _admitted(self, free: list[Slot]) -> list[Slot]:
+        if not self.accepting:
+            return []
+        return free[: max(0, self._limit - len(self._roster.busy()))]
+
+    async def _next_ready_in(self) -> int | None:
+        oldest = (await self._store.counts()).oldest_ready_at
+        return None if oldest is None else oldest - self._clock.now()
+
+    async def _claim_for(self, slots: list[Slot]) -> bool:
+        if not slots:
+            return False
+        for slot in slots:
+            slot.reserved = True
+        try:
+            leases = await self._store.claim(self._claim(slots))
+        finally:
+            for slot in slots:
+                slot.reserved = False
+        for lease in leases:
+            await self._hand_over(lease)
+        return bool(leases)
+
+    def _claim(self, slots: Sequence[Slot]) -> Claim:
+        # Everything the assignment looks at is copied: it runs in the store's writer.
+        idle = [IdleWorker(slot.id, slot.load, slot.last_used) for slot in slots]
+        affinity, allowances = dict(self._affinity), self._circuits.allowances()
+        return Claim(
+            len(slots),
+            lambda tasks: match(tasks, idle, affinity, allowances),
+            self._circuits.held(),
+        )
+
+    async def _hand_over(self, lease: Lease) -> None:
+        slot = self._roster.get(lease.worker_id)
+        if slot is None or slot.link is None or slot.status is not WorkerStatus.IDLE:
+            # It died while the claim was under way; nobody has seen the task.
+            await self.released(lease, "its worker was gone before it began")
+            return
+        self._turn += 1
+        slot.last_used = self._turn
+        slot.lease = lease
+        if lease.task.spec.workstream_id is not None:
+            self._affinity[lease.task.spec.workstream_id] = slot.id
+        self._circuits.started(lease.task.spec)
+        slot.move(WorkerStatus.BUSY)
+        slot.link.send(FrameType.TASK, lease.token, self._orders.assignment(lease))
+        waited = self._clock.now() - lease.task.ready_at
+        self._events.emit(TaskAssigned(lease.task.id, slot.id, lease.number, max(0, waited)))
+
+    async def _obey_wishes(self) -> None:
+        for task in await self._store.wishes():
+            slot = self._roster.get(task.worker_id or "")
+            if slot is None or slot.lease is None or slot.lease.task.id != task.id:
+                continue
+            wish = (slot.lease.token, task.cancel)
+            if slot.link is not None and slot.told != wish:
+                slot.told = wish
+                force = task.cancel is CancelWish.FORCE
+                order = Control(
+                    action=Action.ABORT, token=slot.lease.token, why=Why.CANCEL, force=force
+                )
+                slot.link.send(FrameType.CONTROL, slot.lease.token, order)
+
+    async def ended(self, slot: Slot, ended: Ended) -> None:
+        """A worker reports the end of its attempt."""
+        lease = slot.lease
+        if lease is None or lease.token != ended.token:
+            self._acknowledge(slot, ended.token)
+            return
+        then = self._claim([slot]) if self.accepting and not slot.leaving else None
+        outcome = self._outcome(lease, ended)
+        leases = await self._finish(lease, ended, outcome, then)
+        if slot.lease is lease:
+            self._set_free(slot, ended.token, bool(leases))
+        for next_lease in leases:
+            await self._hand_over(next_lease)
+
+    def _set_free(self, slot: Slot, token: str, has_next: bool) -> None:
+        slot.lease = None
+        if slot.status is WorkerStatus.BUSY or slot.status is WorkerStatus.ERROR:
+            slot.move(WorkerStatus.IDLE)
+        if not has_next:
+            self._acknowledge(slot, token)
+
+    def _acknowledge(self, slot: Slot, token: str) -> None:
+        if slot.link is not None:
+            order = Control(action=Action.ACKNOWLEDGE, token=token)
+            slot.link.send(FrameType.CONTROL, token, order)
+
+    async def lost(self, lease: Lease, why: str) -> None:
+        """An attempt whose worker is proven dead."""
+        ended = Ended(
+            task_id=lease.task.id,
+            token=lease.token,
+            number=lease.number,
+            ending=Lost(why),
+            ended_at=self._clock.now(),
+        )
+        record = await self._store.record(lease.task.id)
+        crashes = 1 + sum(isinstance(attempt.ending, Lost) for attempt in record.attempts)
+        outcome = self._outcome(lease, ended, crashes=crashes)
+        await self._finish(lease, ended, outcome, None)
+
+    async def released(self, lease: Lease, why: str) -> None:
+        """An attempt that never began, or was interrupted through no fault of the task."""
+        ended = Ended(
+            task_id=lease.task.id,
+            token=lease.token,
+            number=lease.number,
+            ending=Released(why),
+            ended_at=self._clock.now(),
+        )
+        await self._finish(lease, ended, self._outcome(lease, ended), None)
+
+    async def spooled(self, lease: Lease, ended: Ended) -> None:
+        """An ending that its worker left on disk."""
+        await self._finish(lease, ended, self._outcome(lease, ended), None)
+
+    def _outcome(self, lease: Lease, ended: Ended, crashes: int = 0) -> Outcome:
+        code = ended.ending.code if isinstance(ended.ending, Exited) else None
+        return Outcome(
+            ending=ended.ending,
+            attempt_count=lease.task.attempt_count,
+            failure=ended.failure,
+            result=Result(exit_code=code, artifacts=ended.artifacts),
+            retry_limit=lease.task.spec.retry_limit,
+            default_limit=self._tasks.retry_limit,
+            crashes=crashes,
+        )
+
+    async def _finish(
+        self, lease: Lease, ended: Ended, outcome: Outcome, then: Claim | None
+    ) -> list[Lease]:
+        verdict = decide(outcome, self._retry, self._clock.now(), random.random())  # noqa: S311 -- jitter
+        report = Report(
+            task_id=lease.task.id,
+            token=lease.token,
+            ending=ended.ending,
+            ended_at=ended.ended_at,
+            verdict=verdict,
+            usage=ended.usage,
+        )
+        try:
+            leases = await self._write(report, then)
+        except LeaseLost:
+            self._events.emit(TaskRefused(lease.task.id, lease.worker_id))
+            return []
+        self._note(lease, verdict)
+        return leases
+
+    async def _write(self, report: Report, then: Claim | None) -> list[Lease]:
+        """Write until it is on disk: an ending is never lost, however long a disk stays full."""
+        while True:
+            try:
+                return await self._store.finish(report, then)
+            except LeaseLost:
+                raise
+            except AcodeError as error:
+                self._events.emit(PoolNote("error", f"{error.code}: {error}"))
+                await asyncio.sleep(self._polling.poll_interval_ms / 1000)
+
+    def _note(self, lease: Lease, verdict: Verdict) -> None:
+        failure = verdict.failure if isinstance(verdict, Fail | RetryAt) else None
+        completed = isinstance(verdict, Complete)
+        self._circuits.ended(lease.task.spec, failure, completed=completed)
+        slot = self._roster.get(lease.worker_id)
+        if slot is not None and not isinstance(verdict, Release):
+            slot.completed += completed
+            slot.failed += not completed
+            if failure is not None and slot.lease is lease and slot.status is WorkerStatus.BUSY:
+                slot.move(WorkerStatus.ERROR)
+        status, reason = _fate(verdict)
+        self._events.emit(TaskEnded(lease.task.id, lease.worker_id, lease.number, status, reason))
+
+
+def _fate(verdict: Verdict) -> tuple[Status, str]:
+    match verdict:
+        case Complete():
+            return Status.COMPLETED, "completed"
+        case Fail(_, reason):
+            return Status.FAILED, reason
+        case Cancel(reason):
+            return Status.CANCELLED, reason
+        case RetryAt(_, _, reason) | Release(reason):
+            return Status.PENDING, reason
+        case _:
+            assert_never(verdict)

@@ -1,0 +1,36 @@
+"""From a lease to what a worker is told."""
+
+from collections.abc import Mapping
+
+from acode.model.task import Lease
+from acode.policy.commands import argv_of
+from acode.runner.environment import chosen
+from acode.settings import Settings
+from acode.worker.messages import Assignment
+
+
+class Orders:
+    """Writes assignments by the settings of the pool."""
+
+    def __init__(self, settings: Settings, project_root: str, environ: Mapping[str, str]) -> None:
+        self._settings = settings
+        self._root = project_root
+        self._agents = {name: agent.command for name, agent in settings.agents.items()}
+        # Secrets that an agent may see travel with its own tasks only.
+        self._passed = {
+            name: chosen(environ, agent.pass_) for name, agent in settings.agents.items()
+        }
+
+    def assignment(self, lease: Lease) -> Assignment:
+        """Everything the worker needs to know."""
+        spec = lease.task.spec
+        return Assignment(
+            task_id=lease.task.id,
+            token=lease.token,
+            number=lease.number,
+            argv=argv_of(spec, agents=self._agents, project_root=self._root),
+            env=self._settings.environment.set | self._passed.get(spec.type, {}) | spec.env,
+            timeout_seconds=spec.timeout_seconds or self._settings.tasks.timeout_seconds,
+            kill_timeout_seconds=self._settings.workers.process.kill_timeout_seconds,
+            cwd=spec.cwd,
+        )

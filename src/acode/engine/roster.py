@@ -1,0 +1,126 @@
+"""The workers of the pool, and what the daemon knows of each."""
+
+from collections.abc import Callable, Iterator
+
+from acode.clock import ticks
+from acode.engine.link import WorkerLink
+from acode.errors import IllegalMove
+from acode.model.event import WorkerStatusChanged
+from acode.model.state import WORKER_MOVES, WorkerStatus
+from acode.model.task import CancelWish, Lease, Mode
+from acode.model.worker import ProcessIdentity, Worker
+from acode.observe.events import Events
+
+LIVE = frozenset({WorkerStatus.IDLE, WorkerStatus.BUSY, WorkerStatus.ERROR})
+
+
+class Slot:
+    """One worker's place in the pool; it keeps its id over restarts."""
+
+    def __init__(self, worker_id: str, mode: Mode, events: Events) -> None:
+        self.id = worker_id
+        self.mode = mode
+        self.status = WorkerStatus.STARTING
+        self.process: ProcessIdentity | None = None
+        self.link: WorkerLink | None = None
+        self.lease: Lease | None = None
+        self.reserved = False
+        """A claim for it is under way."""
+        self.leaving = False
+        """It stops as soon as it is idle."""
+        self.told: tuple[str, CancelWish | None] | None = None
+        """The last wish that was passed on to it."""
+        self.started_at: int | None = None
+        self.last_heartbeat: int | None = None
+        self.heard_ms = 0
+        """The same on the monotonic clock, which nobody sets."""
+        self.last_used = 0
+        self.completed = 0
+        self.failed = 0
+        self.restarts = 0
+        self.recent_restarts = 0
+        self._events = events
+
+    def heard(self, now: int) -> None:
+        """It has given a sign of life."""
+        self.last_heartbeat = now
+        self.heard_ms = round(ticks() * 1000)
+
+    @property
+    def load(self) -> int:
+        """Attempts that it has run so far."""
+        return self.completed + self.failed
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it can take a task now."""
+        return self.status is WorkerStatus.IDLE and not self.reserved and not self.leaving
+
+    def move(self, status: WorkerStatus) -> None:
+        """Change the status as the table allows."""
+        if status is self.status:
+            return
+        if status not in WORKER_MOVES[self.status]:
+            raise IllegalMove(f"worker {self.id} cannot go from {self.status} to {status}")
+        self.status = status
+        task_id = self.lease.task.id if self.lease else None
+        self._events.emit(WorkerStatusChanged(self.id, status, task_id))
+
+    def seen(self) -> Worker:
+        """What others may see of it."""
+        return Worker(
+            id=self.id,
+            status=self.status,
+            mode=self.mode,
+            process=self.process,
+            current_task_id=self.lease.task.id if self.lease else None,
+            started_at=self.started_at,
+            last_heartbeat=self.last_heartbeat,
+            tasks_completed=self.completed,
+            tasks_failed=self.failed,
+            restarts=self.restarts,
+        )
+
+
+class Roster:
+    """All slots, in the order in which they came."""
+
+    def __init__(self, events: Events) -> None:
+        self.events = events
+        self._slots: dict[str, Slot] = {}
+
+    def __iter__(self) -> Iterator[Slot]:
+        return iter(tuple(self._slots.values()))
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def add(self, worker_id: str, mode: Mode) -> Slot:
+        """A new place."""
+        slot = self._slots[worker_id] = Slot(worker_id, mode, self.events)
+        return slot
+
+    def get(self, worker_id: str) -> Slot | None:
+        """The place of this worker."""
+        return self._slots.get(worker_id)
+
+    def remove(self, slot: Slot) -> None:
+        """It is gone for good."""
+        self._slots.pop(slot.id, None)
+
+    def free(self) -> list[Slot]:
+        """Those that can take a task now."""
+        return [slot for slot in self if slot.is_free]
+
+    def staying(self) -> list[Slot]:
+        """Those that are meant to go on: the size of the pool."""
+        gone = (WorkerStatus.STOPPING, WorkerStatus.STOPPED, WorkerStatus.FAILED)
+        return [slot for slot in self if not slot.leaving and slot.status not in gone]
+
+    def busy(self) -> list[Slot]:
+        """Those with a task."""
+        return [slot for slot in self if slot.lease is not None]
+
+    def count(self, fits: Callable[[Slot], bool]) -> int:
+        """How many fit."""
+        return sum(1 for slot in self if fits(slot))

@@ -1,0 +1,302 @@
+"""The lives of workers: start, adopt, notice death at once, restart, replace, stop."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Coroutine
+from typing import Any
+
+from msgspec.structs import replace
+
+from acode.clock import Clock
+from acode.engine.bell import Bell
+from acode.engine.dispatcher import Dispatcher
+from acode.engine.link import connect_worker
+from acode.engine.roster import Roster, Slot
+from acode.engine.zygote import ZygoteHandle, open_pidfd
+from acode.errors import AcodeError, WorkerStartFailed
+from acode.ids import new_id
+from acode.model.event import (
+    PoolNote,
+    WorkerCrashed,
+    WorkerFailed,
+    WorkerStarted,
+    WorkerStopped,
+)
+from acode.model.state import WorkerStatus
+from acode.model.task import Mode
+from acode.model.worker import ProcessIdentity
+from acode.observe.events import Events
+from acode.policy.restart import GiveUp, Restart, RestartAfter, after_crash, consecutive
+from acode.runner.identity import is_alive
+from acode.runner.tree import kill_marked
+from acode.worker import spool
+from acode.worker.messages import Action, Control, Ended, Exited, Heartbeat, Note, Why, WorkerConfig
+from acode.worker.wire import Frame, FrameType, unpack
+
+GREETING_SECONDS = 10.0
+"""A worker that has not greeted by then did not start."""
+
+
+class Supervisor:
+    """Owns the processes of the pool."""
+
+    def __init__(
+        self,
+        roster: Roster,
+        dispatcher: Dispatcher,
+        zygote_environ: dict[str, str],
+        config: WorkerConfig,
+        restart: Restart,
+        clock: Clock,
+        events: Events,
+        bell: Bell,
+    ) -> None:
+        self._roster = roster
+        self._dispatcher = dispatcher
+        self._config = config
+        self._restart = restart
+        self._clock = clock
+        self._events = events
+        self._bell = bell
+        self._zygote = ZygoteHandle(clock, zygote_environ, self._on_exit_code)
+        self._codes: dict[int, int] = {}
+        self._greetings: dict[str, asyncio.Future[Heartbeat]] = {}
+        self._running: set[asyncio.Task[None]] = set()
+        self._watched: dict[str, int] = {}
+        self.closing = False
+
+    # Starting.
+
+    async def start(self, count: int, mode: Mode) -> list[Slot]:
+        """Start new workers, all at once; returns when each is idle or has failed."""
+        slots = [self._roster.add(new_id(self._clock.now()), mode) for _ in range(count)]
+        await asyncio.gather(*(self._start(slot) for slot in slots))
+        return slots
+
+    async def _start(self, slot: Slot) -> None:
+        try:
+            forked = await self._zygote.fork(self._config_for(slot))
+            if forked.process is None:
+                raise WorkerStartFailed(forked.error or "the worker ended at once")
+            await self.attach(slot, forked.process)
+        except (AcodeError, OSError, TimeoutError) as error:
+            self._crashed(slot, str(error) or type(error).__name__)
+            return
+        self._events.emit(WorkerStarted(slot.id, slot.process.pid if slot.process else 0))
+
+    def _config_for(self, slot: Slot) -> WorkerConfig:
+        return replace(self._config, id=slot.id)
+
+    async def attach(self, slot: Slot, process: ProcessIdentity) -> Heartbeat:
+        """Watch a worker process, call it, and hear what it is doing."""
+        slot.process = process
+        self._watch(slot, process.pid)
+        greeting: asyncio.Future[Heartbeat] = asyncio.get_running_loop().create_future()
+        self._greetings[slot.id] = greeting
+        try:
+            slot.link = await connect_worker(
+                self.socket_of(slot.id),
+                self._clock,
+                lambda frame: self._on_frame(slot, frame),
+                lambda: self._on_hung_up(slot),
+            )
+            hello = await asyncio.wait_for(greeting, GREETING_SECONDS)
+        finally:
+            self._greetings.pop(slot.id, None)
+        slot.started_at = self._clock.now()
+        slot.heard(self._clock.now())
+        slot.move(WorkerStatus.IDLE)
+        self._bell.ring()
+        return hello
+
+    def socket_of(self, worker_id: str) -> str:
+        """Where a worker listens."""
+        return f"{self._config.run_dir}/workers/{worker_id}.sock"
+
+    def spool_of(self, worker_id: str) -> str:
+        """Where a worker leaves an ending."""
+        return f"{self._config.run_dir}/spool/{worker_id}"
+
+    # Hearing.
+
+    def _on_frame(self, slot: Slot, frame: Frame) -> None:
+        slot.heard(self._clock.now())
+        match frame.type:
+            case FrameType.RESULT:
+                self._spawn(self._ended(slot, unpack(frame, Ended)))
+            case FrameType.HEARTBEAT:
+                greeting = self._greetings.get(slot.id)
+                if greeting is not None and not greeting.done():
+                    greeting.set_result(unpack(frame, Heartbeat))
+            case FrameType.ERROR | FrameType.LOG:
+                note = unpack(frame, Note)
+                self._events.emit(PoolNote(note.level, f"worker-{slot.id}: {note.message}"))
+            case _:
+                self._events.emit(PoolNote("error", f"worker-{slot.id} sent {frame.type}"))
+
+    async def _ended(self, slot: Slot, ended: Ended) -> None:
+        await self._dispatcher.ended(slot, ended)
+        if slot.leaving and slot.lease is None:
+            self._tell_to_stop(slot)
+        self._bell.ring()
+
+    def _on_hung_up(self, slot: Slot) -> None:
+        slot.link = None
+
+    def _on_exit_code(self, exited: Exited) -> None:
+        self._codes[exited.pid] = exited.code
+
+    # Death.
+
+    def _watch(self, slot: Slot, pid: int) -> None:
+        descriptor = open_pidfd(pid)
+        if descriptor is None:
+            raise WorkerStartFailed("the worker ended at once")
+        self._watched[slot.id] = descriptor
+        loop = asyncio.get_running_loop()
+        loop.add_reader(descriptor, self._on_death, slot, descriptor)
+
+    def _on_death(self, slot: Slot, descriptor: int) -> None:
+        asyncio.get_running_loop().remove_reader(descriptor)
+        os.close(descriptor)
+        self._watched.pop(slot.id, None)
+        self._spawn(self._bury(slot))
+
+    async def _bury(self, slot: Slot) -> None:
+        if slot.link is not None:
+            slot.link.close()
+        greeting = self._greetings.get(slot.id)
+        if greeting is not None and not greeting.done():
+            greeting.set_exception(WorkerStartFailed("the worker ended at once"))
+            return
+        await self._settle_lease(slot)
+        if slot.status is WorkerStatus.STOPPING:
+            slot.move(WorkerStatus.STOPPED)
+            self._events.emit(WorkerStopped(slot.id))
+            self._forget(slot)
+        else:
+            self._crashed(slot, self._cause(slot))
+
+    async def _settle_lease(self, slot: Slot) -> None:
+        """What becomes of the attempt of a dead worker: its tree goes first."""
+        lease = slot.lease
+        if lease is None:
+            return
+        left = spool.read(self.spool_of(slot.id))
+        kill_marked(f"ACODE_ATTEMPT_TOKEN={lease.token}".encode())
+        if left is not None and left.token == lease.token:
+            await self._dispatcher.spooled(lease, left)
+        else:
+            await self._dispatcher.lost(lease, f"worker-{slot.id} died: {self._cause(slot)}")
+        slot.lease = None
+
+    def _cause(self, slot: Slot) -> str:
+        code = self._codes.get(slot.process.pid if slot.process else 0)
+        if code is None:
+            return "it is gone"
+        return f"exit code {code}" if code >= 0 else signal.Signals(-code).name
+
+    def _crashed(self, slot: Slot, reason: str) -> None:
+        if slot.status is not WorkerStatus.CRASHED:
+            slot.move(WorkerStatus.CRASHED)
+        if self.closing or slot.leaving:
+            slot.move(WorkerStatus.STOPPED)
+            self._events.emit(WorkerStopped(slot.id))
+            self._forget(slot)
+            return
+        ran_for = self._clock.now() - slot.started_at if slot.started_at else 0
+        slot.recent_restarts = consecutive(slot.recent_restarts, ran_for, self._restart)
+        match after_crash(slot.recent_restarts, self._restart):
+            case RestartAfter(delay_ms):
+                self._events.emit(WorkerCrashed(slot.id, reason, delay_ms))
+                self._spawn(self._restart_later(slot, delay_ms / 1000))
+            case GiveUp(why):
+                self._give_up(slot, f"{reason}; {why}")
+
+    async def _restart_later(self, slot: Slot, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        if self.closing or slot.leaving or slot.status is not WorkerStatus.CRASHED:
+            return
+        slot.restarts += 1
+        slot.recent_restarts += 1
+        slot.move(WorkerStatus.STARTING)
+        await self._start(slot)
+
+    def _give_up(self, slot: Slot, reason: str) -> None:
+        slot.move(WorkerStatus.FAILED)
+        self._events.emit(WorkerFailed(slot.id, reason))
+        self._forget(slot)
+        self._spawn(self._replace(slot.mode))
+
+    async def _replace(self, mode: Mode) -> None:
+        # A replacement that cannot start either must not turn this into a busy loop.
+        await asyncio.sleep(self._restart.max_delay_ms / 1000)
+        if not self.closing:
+            await self.start(1, mode)
+
+    def _forget(self, slot: Slot) -> None:
+        self._roster.remove(slot)
+        for path in (self.socket_of(slot.id), self.spool_of(slot.id)):
+            if os.path.lexists(path):
+                os.unlink(path)
+        identity = f"{self._config.run_dir}/workers/{slot.id}.json"
+        if os.path.lexists(identity):
+            os.unlink(identity)
+
+    # Stopping.
+
+    def retire(self, slots: list[Slot]) -> None:
+        """Let workers go: idle ones at once, busy ones after their task."""
+        for slot in slots:
+            slot.leaving = True
+            if slot.lease is None:
+                self._tell_to_stop(slot)
+
+    def _tell_to_stop(self, slot: Slot, *, force: bool = False) -> None:
+        if slot.status in (WorkerStatus.IDLE, WorkerStatus.BUSY, WorkerStatus.ERROR):
+            slot.move(WorkerStatus.STOPPING)
+        elif slot.status is WorkerStatus.CRASHED:
+            self._crashed(slot, "it is not needed any more")
+            return
+        if slot.link is not None:
+            order = Control(action=Action.SHUTDOWN, force=force)
+            slot.link.send(FrameType.CONTROL, new_id(self._clock.now()), order)
+
+    def interrupt(self, slots: list[Slot], *, force: bool) -> None:
+        """End what these workers run; the tasks go back to the queue."""
+        for slot in slots:
+            if slot.lease is not None and slot.link is not None:
+                order = Control(
+                    action=Action.ABORT, token=slot.lease.token, why=Why.RELEASE, force=force
+                )
+                slot.link.send(FrameType.CONTROL, slot.lease.token, order)
+
+    def kill(self, slot: Slot) -> None:
+        """The last resort for a worker that does not listen. Its death is noticed as any other."""
+        descriptor = self._watched.get(slot.id)
+        if descriptor is not None and slot.process is not None and is_alive(slot.process):
+            signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+
+    async def close(self) -> None:
+        """End the zygote and everything that is still under way here."""
+        self.closing = True
+        await self._zygote.close()
+        for task in tuple(self._running):
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+        loop = asyncio.get_running_loop()
+        for descriptor in self._watched.values():
+            loop.remove_reader(descriptor)
+            os.close(descriptor)
+        self._watched.clear()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._events.emit(PoolNote("error", f"{type(error).__name__}: {error}"))

@@ -1,0 +1,1 @@
+"""How a command is run: its environment, its process tree, its end."""

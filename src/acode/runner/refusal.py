@@ -1,0 +1,41 @@
+"""Why a command could not be started, in words that help."""
+
+import errno
+
+from acode.model.failure import Category, Failure, FailureCode
+
+
+def not_startable(program: str, error: OSError) -> Failure:
+    """The failure behind an error of the operating system."""
+    match error.errno:
+        case errno.ENOENT:
+            return Failure(
+                FailureCode.TOOL_NOT_FOUND,
+                Category.PERMANENT,
+                f"{program} is not there",
+                "install it, or check PATH and the name",
+                final=True,
+            )
+        case errno.EACCES | errno.EPERM | errno.ENOEXEC:
+            return Failure(
+                FailureCode.PERMISSION_DENIED,
+                Category.PERMANENT,
+                f"{program} cannot be executed: {error.strerror}",
+                "make it executable (chmod +x), or give it a #! line",
+                final=True,
+            )
+        case errno.E2BIG:
+            return Failure(
+                FailureCode.INVALID_TASK,
+                Category.PERMANENT,
+                "the command line and the environment are too large",
+                "pass large values in a file",
+                final=True,
+            )
+        case _:
+            return Failure(
+                FailureCode.RESOURCE_EXHAUSTED,
+                Category.TRANSIENT,
+                f"{program} could not be started: {error.strerror}",
+                "the machine is short of something; see the message",
+            )

@@ -1,0 +1,243 @@
+"""The worker: answers the daemon, runs attempts, and goes on when the daemon is gone."""
+
+import os
+import signal
+import socket
+
+from acode.clock import Clock, SystemClock, ticks
+from acode.ids import new_id
+from acode.observe.log import OutputLog
+from acode.runner.identity import myself
+from acode.runner.tree import become_subreaper
+from acode.sockets import is_trusted
+from acode.worker.attempt import Attempt, Shelves
+from acode.worker.exits import ExitCode
+from acode.worker.loop import Loop
+from acode.worker.messages import (
+    Action,
+    Assignment,
+    Control,
+    Current,
+    Ended,
+    Heartbeat,
+    Note,
+    Why,
+    WorkerConfig,
+)
+from acode.worker.spool import Spool
+from acode.worker.wire import BrokenFrame, Frame, FrameReader, FrameType, pack, unpack
+
+ORPHAN_SECONDS = 60.0
+"""How long a worker without a daemon waits for the next one, its attempt finished."""
+SEND_SECONDS = 5.0
+"""A daemon that does not read for that long is as good as gone."""
+
+
+class Worker:
+    """One worker. Everything happens in `run`, one event at a time."""
+
+    def __init__(self, config: WorkerConfig, listener: socket.socket, clock: Clock) -> None:
+        self._config = config
+        self._listener = listener
+        self._clock = clock
+        self._loop = Loop()
+        self._identity = myself()
+        self._inherited = dict(os.environ)
+        self._shelves = Shelves(config)
+        self._output = OutputLog(
+            f"{config.agent_dir}/logs",
+            config.id,
+            max_bytes=config.log_max_bytes,
+            max_files=config.log_max_files,
+        )
+        self._spool = Spool(f"{config.run_dir}/spool/{config.id}")
+        self._daemon: socket.socket | None = None
+        self._reader = FrameReader()
+        self._attempt: Attempt | None = None
+        self._unacknowledged: Ended | None = None
+        self._heartbeat_at = 0.0
+        self._orphan_at = ticks() + ORPHAN_SECONDS
+        self._exit: ExitCode | None = None
+
+    def run(self) -> int:
+        """Work until somebody says stop; the exit code."""
+        self._loop.watch(self._listener.fileno(), self._accept)
+        self._loop.on_signal(signal.SIGCHLD, self._on_child)
+        self._loop.on_signal(signal.SIGTERM, self._on_terminate)
+        self._say("I", f"worker started with pid {self._identity.pid}")
+        while self._exit is None or self._attempt is not None:
+            self._loop.run_once(self._deadline())
+            self._on_time()
+        self._leave()
+        return self._exit.value
+
+    def _deadline(self) -> float | None:
+        times = [self._heartbeat_at if self._daemon else self._orphan_at]
+        if self._attempt is not None and (due := self._attempt.deadline) is not None:
+            times.append(due)
+        return min(times)
+
+    def _on_time(self) -> None:
+        now = ticks()
+        if self._attempt is not None:
+            due = self._attempt.deadline
+            if due is not None and now >= due:
+                self._attempt.on_time(self._loop)
+            self._settle()
+        if self._daemon is not None and now >= self._heartbeat_at:
+            self._send_heartbeat()
+        elif self._daemon is None and self._attempt is None and now >= self._orphan_at:
+            self._say("W", "no daemon came back; leaving")
+            self._exit = ExitCode.CLEAN
+
+    # The daemon comes and goes.
+
+    def _accept(self) -> None:
+        try:
+            connection, _ = self._listener.accept()
+        except BlockingIOError:
+            return
+        if not is_trusted(connection):
+            connection.close()
+            return
+        self._disconnect()
+        connection.settimeout(SEND_SECONDS)
+        self._daemon = connection
+        self._reader = FrameReader()
+        self._loop.watch(connection.fileno(), self._receive)
+        self._send_heartbeat()
+
+    def _receive(self) -> None:
+        if self._daemon is None:
+            return
+        try:
+            data = self._daemon.recv(1 << 18)
+            if data:
+                for frame in self._reader.feed(data):
+                    self._handle(frame)
+                return
+        except BrokenFrame as error:
+            self._say("X", str(error))
+        except OSError:
+            pass
+        self._on_daemon_gone()
+
+    def _on_daemon_gone(self) -> None:
+        self._disconnect()
+        self._orphan_at = ticks() + ORPHAN_SECONDS
+        self._say("W", "the daemon is gone")
+        match self._config.on_daemon_exit:
+            case "kill":
+                self._exit = ExitCode.CLEAN
+                if self._attempt is not None:
+                    self._attempt.abort(Why.RELEASE, force=False)
+            case "drain":
+                self._exit = ExitCode.CLEAN
+
+    def _disconnect(self) -> None:
+        if self._daemon is not None:
+            self._loop.forget(self._daemon.fileno())
+            self._daemon.close()
+            self._daemon = None
+
+    def _send(self, kind: FrameType, id_: str, payload: object) -> None:
+        if self._daemon is None:
+            return
+        try:
+            self._daemon.sendall(pack(kind, id_, self._clock.now(), payload))
+        except OSError:
+            self._on_daemon_gone()
+
+    def _send_heartbeat(self) -> None:
+        self._heartbeat_at = ticks() + self._config.heartbeat_ms / 1000
+        current = None
+        if self._attempt is not None:
+            task = self._attempt.assignment
+            current = Current(task.task_id, task.token, task.number)
+        beat = Heartbeat(
+            worker_id=self._config.id,
+            process=self._identity,
+            current=current,
+            ended=self._unacknowledged,
+        )
+        self._send(FrameType.HEARTBEAT, new_id(self._clock.now()), beat)
+
+    # What the daemon wants.
+
+    def _handle(self, frame: Frame) -> None:
+        match frame.type:
+            case FrameType.TASK:
+                self._begin(unpack(frame, Assignment))
+            case FrameType.CONTROL:
+                self._obey(unpack(frame, Control))
+            case FrameType.HEARTBEAT:
+                self._send_heartbeat()
+            case _:
+                self._send(FrameType.ERROR, frame.id, Note("error", f"no use for {frame.type}"))
+
+    def _begin(self, assignment: Assignment) -> None:
+        if self._attempt is not None:
+            self._send(FrameType.ERROR, assignment.token, Note("error", "this worker is busy"))
+            return
+        self._unacknowledged = None
+        self._attempt = Attempt(assignment, self._config, self._shelves, self._output, self._clock)
+        self._attempt.start(self._loop, self._inherited)
+        self._settle()
+
+    def _obey(self, control: Control) -> None:
+        match control.action:
+            case Action.ABORT:
+                attempt = self._attempt
+                if attempt is not None and control.token in (None, attempt.assignment.token):
+                    attempt.abort(control.why, force=control.force)
+            case Action.ACKNOWLEDGE:
+                ended = self._unacknowledged
+                if ended is not None and ended.token == control.token:
+                    self._unacknowledged = None
+            case Action.SHUTDOWN:
+                self._exit = ExitCode.CLEAN
+                if control.force and self._attempt is not None:
+                    self._attempt.abort(Why.RELEASE, force=True)
+
+    # What happens by itself.
+
+    def _on_child(self) -> None:
+        if self._attempt is not None:
+            self._attempt.on_child(self._loop)
+            self._settle()
+
+    def _on_terminate(self) -> None:
+        self._say("W", "terminated by a signal")
+        self._exit = ExitCode.TERMINATED
+        if self._attempt is not None:
+            self._attempt.abort(Why.RELEASE, force=False)
+
+    def _settle(self) -> None:
+        """Report an attempt that has ended: to the spool first, then to the daemon."""
+        if self._attempt is None or (ended := self._attempt.ended) is None:
+            return
+        attempt, self._attempt = self._attempt, None
+        self._unacknowledged = ended
+        self._spool.keep(ended)
+        self._orphan_at = ticks() + ORPHAN_SECONDS
+        self._send(FrameType.RESULT, ended.token, ended)
+        attempt.clean()
+
+    def _say(self, tag: str, message: str) -> None:
+        self._output.write(tag, message.encode() + b"\n", self._clock.now())
+
+    def _leave(self) -> None:
+        self._say("I", f"worker stopped with exit code {self._exit}")
+        self._disconnect()
+        self._listener.close()
+        self._shelves.clear()
+        self._spool.close()
+        self._output.close()
+        self._loop.close()
+
+
+def work(config: WorkerConfig, listener: socket.socket) -> int:
+    """Be a worker; the exit code."""
+    become_subreaper()
+    os.chdir(config.run_dir)
+    return Worker(config, listener, SystemClock()).run()

@@ -1,0 +1,122 @@
+"""What the frames carry."""
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from acode.model.ending import Ending, Usage
+from acode.model.failure import Failure
+from acode.model.worker import ProcessIdentity
+
+
+class Assignment(msgspec.Struct, frozen=True, kw_only=True):
+    """One attempt to run: everything the worker needs to know. Payload of a task frame."""
+
+    task_id: str
+    token: str
+    number: int
+    argv: tuple[str, ...]
+    env: dict[str, str]
+    timeout_seconds: float
+    kill_timeout_seconds: float
+    cwd: str | None = None
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """How an attempt ended. Payload of a result frame, and content of the spool."""
+
+    task_id: str
+    token: str
+    number: int
+    ending: Ending
+    ended_at: int
+    usage: Usage = Usage()
+    failure: Failure | None = None
+    artifacts: tuple[str, ...] = ()
+
+
+class Current(msgspec.Struct, frozen=True):
+    """The attempt that a worker runs at the moment."""
+
+    task_id: str
+    token: str
+    number: int
+
+
+class Heartbeat(msgspec.Struct, frozen=True, kw_only=True):
+    """A sign of life, also the greeting: who the worker is and what it does."""
+
+    worker_id: str
+    process: ProcessIdentity
+    current: Current | None = None
+    ended: Ended | None = None
+    """A result that nobody has acknowledged yet."""
+
+
+class Action(StrEnum):
+    """What the daemon can tell a worker, and the zygote."""
+
+    ABORT = "abort"
+    SHUTDOWN = "shutdown"
+    ACKNOWLEDGE = "acknowledge"
+    FORK = "fork"
+
+
+class Why(StrEnum):
+    """Why an attempt is aborted."""
+
+    CANCEL = "cancel"
+    RELEASE = "release"
+
+
+class Control(msgspec.Struct, frozen=True, kw_only=True):
+    """An order. Payload of a control frame."""
+
+    action: Action
+    token: str | None = None
+    why: Why = Why.RELEASE
+    force: bool = False
+    data: Any = None
+
+
+class Note(msgspec.Struct, frozen=True):
+    """A line for the log, or an error that is nobody's result."""
+
+    level: str
+    message: str
+
+
+class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker is born with."""
+
+    id: str
+    project_root: str
+    agent_dir: str
+    config_file: str
+    worktrees: str
+    heartbeat_ms: int
+    on_daemon_exit: str
+    log_max_bytes: int
+    log_max_files: int
+
+    @property
+    def run_dir(self) -> str:
+        """Sockets, spools and temporary directories."""
+        return f"{self.agent_dir}/run"
+
+
+class Forked(msgspec.Struct, frozen=True):
+    """The zygote's answer to a fork order."""
+
+    worker_id: str
+    process: ProcessIdentity | None
+    error: str | None = None
+
+
+class Exited(msgspec.Struct, frozen=True):
+    """The zygote's notice that a worker is gone; a negative code is a signal."""
+
+    worker_id: str
+    pid: int
+    code: int
