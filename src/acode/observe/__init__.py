@@ -1,0 +1,1 @@
+"""What happened, for whoever wants to know: events and logs. Nothing here changes a task."""
