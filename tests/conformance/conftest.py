@@ -4,7 +4,9 @@ import pickle
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import pytest
@@ -13,7 +15,7 @@ from acode.clock import ManualClock
 from acode.store.base import Store
 from acode.store.memory import MemoryStore
 from acode.store.sqlite import SqliteStore
-from tests.conformance.kit import World, assert_sound
+from tests.conformance.kit import World, assert_sound, at_once
 
 
 class Engine(NamedTuple):
@@ -25,9 +27,20 @@ class Engine(NamedTuple):
 
 def _sqlite(grouped: bool) -> Engine:
     def open_store(directory: Path, clock: ManualClock) -> Store:
-        return SqliteStore.open(str(directory / "queue.db"), clock, grouped=grouped)
+        path = directory / "queue.db"
+        path.write_bytes(_new_file())
+        return SqliteStore.open(str(path), clock, grouped=grouped)
 
     return Engine(open_store, _rows)
+
+
+@cache
+def _new_file() -> bytes:
+    """A store without tasks. Making one costs many an fsync, a copy costs none."""
+    with TemporaryDirectory() as directory:
+        path = Path(directory, "queue.db")
+        at_once(SqliteStore.open(str(path), ManualClock(), grouped=False).close())
+        return path.read_bytes()
 
 
 def _rows(directory: Path, store: Store) -> list[str]:

@@ -11,7 +11,7 @@ from acode.clock import ManualClock
 from acode.model.priority import Priority, aged_level
 from acode.model.state import Status
 from acode.model.task import Task
-from acode.store.base import Circuit, Claim, Store
+from acode.store.base import Circuit, Claim, Store, TaskQuery
 from acode.store.memory import MemoryStore
 from acode.store.sqlite import SqliteStore
 from tests.conformance.kit import MINUTE, PLENTY, WORKER, World, at_once, submission
@@ -285,3 +285,18 @@ async def test_a_task_that_was_cancelled_and_retried_at_once_is_given_out_once(
     await world.store.cancel(task_id, actor="user")
     await world.store.retry(task_id, actor="user")
     assert await world.order() == [task_id]
+
+
+async def test_leases_that_are_out_can_be_listed_and_used(world: World) -> None:
+    """A new daemon finds out what runs, and may write its end."""
+    for status in (Status.COMPLETED, Status.FAILED, Status.RUNNING, Status.RUNNING):
+        await world.make(status)
+    await world.add()
+    first, second = await world.store.leases()
+    assert [first.task, second.task] == await world.store.find(
+        TaskQuery(statuses=(Status.RUNNING,))
+    )
+    assert (first.number, first.worker_id) == (1, WORKER)
+    await world.complete(second)
+    await world.release(first)
+    assert await world.store.leases() == []

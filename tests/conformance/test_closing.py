@@ -39,6 +39,7 @@ USES: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "claim": lambda store: store.claim(wish()),
     "finish": lambda store: store.finish(REPORT),
     "save_step": lambda store: store.save_step(encode(2), "t", "step", 1),
+    "leases": lambda store: store.leases(),
     "wishes": lambda store: store.wishes(),
     "resolve": lambda store: store.resolve("0"),
     "get": lambda store: store.get(encode(1)),

@@ -168,16 +168,6 @@ async def test_a_retry_waits_for_its_time_and_keeps_the_error(world: World) -> N
     assert (await world.lease(task_id)).number == 2
 
 
-@pytest.mark.req("lld-12")
-async def test_a_wait_for_a_retry_can_be_cancelled(world: World) -> None:
-    task_id = await world.add(retry_limit=3)
-    await world.requeue(await world.lease(task_id), after=500)
-    await world.store.cancel(task_id, actor="user")
-    world.clock.advance(1000)
-    assert await world.claim() == []
-    assert await world.status(task_id) is Status.CANCELLED
-
-
 async def test_a_released_attempt_has_a_number_but_does_not_count(world: World) -> None:
     task_id = await world.add()
     await world.release(await world.lease(task_id))

@@ -1,5 +1,7 @@
 """Tidying: finished tasks go out of the way, and can still be read."""
 
+import asyncio
+
 import pytest
 
 from acode.errors import TaskNotFound
@@ -55,11 +57,10 @@ async def test_tidying_again_finds_nothing(world: World) -> None:
     assert await tidy(world) == Tidied()
 
 
-async def test_a_thousand_and_more_are_archived_in_one_go(world: World) -> None:
-    await world.add_all(*[submission() for _ in range(1100)])
-    for record in await world.everything():
-        await world.store.cancel(record.task.id, actor="user")
-    assert (await tidy(world)).archived == 1100
+async def test_hundreds_are_archived_in_one_go(world: World) -> None:
+    added = await world.add_all(*[submission() for _ in range(510)])
+    await asyncio.gather(*[world.store.cancel(one.id, actor="user") for one in added])
+    assert (await tidy(world)).archived == 510
 
 
 async def test_what_a_blocked_task_waits_for_stays(world: World) -> None:

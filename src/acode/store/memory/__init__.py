@@ -21,6 +21,8 @@ from acode.store.memory.intake import present
 from acode.store.memory.ready import ReadyTasks
 
 AGEING_MS = 600_000
+NEEDY = (Status.BLOCKED, Status.CANCELLED)
+"""Such a task waits for others, or will when it is retried."""
 
 
 class MemoryStore:
@@ -146,6 +148,7 @@ class MemoryStore:
 
     async def leases(self) -> list[Lease]:
         """Every lease that is out."""
+        self._check_open()
         return [
             Lease(
                 task=entry.task,
@@ -159,10 +162,12 @@ class MemoryStore:
 
     async def wishes(self) -> list[Task]:
         """Running tasks that a user wants to end."""
+        self._check_open()
         return [entry.task for entry in self._entries.values() if entry.task.cancel]
 
     async def resolve(self, prefix: str) -> str:
         """The one id that begins so."""
+        self._check_open()
         low = normalise(prefix)
         if not is_prefix(low):
             raise TaskNotFound(f"{prefix!r} is not an id or the beginning of one")
@@ -181,6 +186,7 @@ class MemoryStore:
 
     async def record(self, task_id: str) -> Record:
         """One task with its attempts and its history."""
+        self._check_open()
         if task_id in self._archive:
             return self._archive[task_id]
         entry = self._entry(task_id)
@@ -188,12 +194,14 @@ class MemoryStore:
 
     async def find(self, query: TaskQuery) -> list[Task]:
         """Tasks that fit."""
+        self._check_open()
         fitting = [entry for entry in self._entries.values() if _fits(entry.task, query)]
         fitting.sort(key=lambda entry: _place(entry, query.sort.by), reverse=query.sort.reverse)
         return [entry.task for entry in fitting[query.offset : query.offset + query.limit]]
 
     async def moves(self, since: int, limit: int = 1000) -> list[Move]:
         """Moves of all tasks after that sequence number."""
+        self._check_open()
         return [move for move in self._moves if move.seq > since][:limit]
 
     async def counts(self) -> Counts:
@@ -209,12 +217,14 @@ class MemoryStore:
 
     async def dead_letters(self, task_id: str | None = None) -> list[DeadLetter]:
         """Tasks that failed for good, the newest first."""
+        self._check_open()
         if task_id is not None:
             return [self._letters[task_id]] if task_id in self._letters else []
         return list(reversed(self._letters.values()))
 
     async def check(self) -> list[str]:
         """Everything that is wrong: tallies and letters that do not fit the tasks."""
+        self._check_open()
         wrong = []
         for (status, priority), noted in self._counts.items():
             there = [e.task for e in self._entries.values() if e.task.status is status]
@@ -227,21 +237,28 @@ class MemoryStore:
 
     async def backup(self, path: str) -> None:
         """There is no file to copy."""
+        self._check_open()
         raise UsageError(f"a store in memory cannot be backed up to {path}", "use a sqlite store")
 
     async def tidy(self, *, finished_before: int, steps_before: int) -> Tidied:
         """Archive old finished tasks; remove old checkpoints of finished ones."""
         self._check_open()
-        old = [entry for entry in self._entries.values() if self._is_old(entry, finished_before)]
-        for entry in old:
-            self._put_away(entry)
+        archived = 0
+        # Again and again: a cancelled task frees the one that it would wait for.
+        while old := [e for e in self._entries.values() if self._is_old(e, finished_before)]:
+            for entry in old:
+                self._put_away(entry)
+            archived += len(old)
+        return Tidied(archived=archived, checkpoints=self._forget_steps(steps_before))
+
+    def _forget_steps(self, before: int) -> int:
         forgotten = 0
         for entry in self._entries.values():
             if entry.task.status in FINISHED:
-                kept = {n: step for n, step in entry.steps.items() if step[1] >= steps_before}
+                kept = {n: step for n, step in entry.steps.items() if step[1] >= before}
                 forgotten += len(entry.steps) - len(kept)
                 entry.steps = kept
-        return Tidied(archived=len(old), checkpoints=forgotten)
+        return forgotten
 
     def _is_old(self, entry: Entry, before: int) -> bool:
         task = entry.task
@@ -249,7 +266,7 @@ class MemoryStore:
             task.status in (Status.COMPLETED, Status.CANCELLED)
             and task.completed_at is not None
             and task.completed_at < before
-            and not any(d.task.status is Status.BLOCKED for d in self._known(entry.dependents))
+            and not any(d.task.status in NEEDY for d in self._known(entry.dependents))
         )
 
     def _put_away(self, entry: Entry) -> None:

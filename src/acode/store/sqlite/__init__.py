@@ -15,7 +15,7 @@ from acode.store.sqlite.claims import claim
 from acode.store.sqlite.connection import connect, version_of
 from acode.store.sqlite.intake import Addition, add
 from acode.store.sqlite.wishes import StepValue, Wish, each
-from acode.store.sqlite.writer import Book, DirectWriter, GroupWriter, Writer
+from acode.store.sqlite.writer import Book, DirectWriter, GroupWriter, Write, Writer
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -64,42 +64,42 @@ class SqliteStore:
         self, submissions: Sequence[Submission], *, actor: str, queue_size: int
     ) -> list[Added]:
         """Store tasks, all or none."""
-        done: list[Added] = await self._writer.write(add, Addition(submissions, actor, queue_size))
+        done: list[Added] = await self._write(add, Addition(submissions, actor, queue_size))
         return done
 
     async def cancel(self, task_id: str, *, actor: str, force: bool = False) -> Task:
         """Cancel a waiting task, or write the wish that a running one should end."""
-        task: Task = await self._writer.write(_cancel, Wish(task_id, actor, force))
+        task: Task = await self._write(_cancel, Wish(task_id, actor, force))
         return task
 
     async def retry(self, task_id: str, *, actor: str, reset_attempts: bool = False) -> Task:
         """Queue a failed or cancelled task again."""
-        task: Task = await self._writer.write(_retry, Wish(task_id, actor, reset_attempts))
+        task: Task = await self._write(_retry, Wish(task_id, actor, reset_attempts))
         return task
 
     async def drop(self, task_id: str, *, actor: str) -> Task:
         """Give a dead letter up."""
-        task: Task = await self._writer.write(_drop, Wish(task_id, actor))
+        task: Task = await self._write(_drop, Wish(task_id, actor))
         return task
 
     async def pause(self, paused: bool, *, actor: str) -> bool:
         """Hold every claim, or let them go on."""
-        changed: bool = await self._writer.write(_pause, (paused, actor))
+        changed: bool = await self._write(_pause, (paused, actor))
         return changed
 
     async def claim(self, wanted: Claim) -> list[Lease]:
         """Lease the most urgent ready tasks."""
-        leases: list[Lease] = await self._writer.write(claim, wanted)
+        leases: list[Lease] = await self._write(claim, wanted)
         return leases
 
     async def finish(self, report: Report, then: Claim | None = None) -> list[Lease]:
         """Write the end of an attempt and claim what is next."""
-        leases: list[Lease] = await self._writer.write(finish, Finish(report, then))
+        leases: list[Lease] = await self._write(finish, Finish(report, then))
         return leases
 
     async def save_step(self, task_id: str, token: str, step: str, value: Any) -> None:
         """Keep the value of a finished step."""
-        await self._writer.write(_save_step, StepValue(task_id, token, step, value))
+        await self._write(_save_step, StepValue(task_id, token, step, value))
 
     async def leases(self) -> list[Lease]:
         """Every lease that is out."""
@@ -160,9 +160,9 @@ class SqliteStore:
     async def tidy(self, *, finished_before: int, steps_before: int) -> Tidied:
         """Archive old finished tasks; remove old checkpoints of finished ones."""
         archived = 0
-        while chunk := (await self._writer.write(_archive, finished_before)).archived:
+        while chunk := (await self._write(_archive, finished_before)).archived:
             archived += chunk
-        forgotten: Tidied = await self._writer.write(_forget_orphaned_steps, steps_before)
+        forgotten: Tidied = await self._write(_forget_orphaned_steps, steps_before)
         return Tidied(archived=archived, checkpoints=forgotten.checkpoints)
 
     def describe(self) -> dict[str, Any]:
@@ -194,18 +194,25 @@ class SqliteStore:
         self._reader.connection.close()
         self._book.connection.close()
 
+    async def _write(self, write: Write, request: Any) -> Any:
+        self._check_open()
+        return await self._writer.write(write, request)
+
     async def _read(self, query: Callable[..., Any], *arguments: Any) -> Any:
         return await self._in_reader(self._reader.read, query, *arguments)
 
     async def _in_reader(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        if self._closed:
-            raise StoreUnusable("the store is closed")
+        self._check_open()
         if self._readers is None:
             return function(*arguments)
         import asyncio
 
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._readers, function, *arguments)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreUnusable("the store is closed")
 
 
 def _size(path: str) -> int:

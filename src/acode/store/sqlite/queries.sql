@@ -205,11 +205,12 @@ SELECT min(ready_at) FROM (
 SELECT record FROM archive WHERE id = :id;
 
 -- name: to_archive
+-- A cancelled task waits again when it is retried, so what it needs has to stay as long as it does.
 SELECT id FROM tasks
 WHERE status IN ('completed', 'cancelled') AND completed_at < :before
   AND NOT EXISTS (
     SELECT 1 FROM dependencies JOIN tasks AS waiting ON waiting.seq = dependencies.task
-    WHERE dependencies.needs = tasks.seq AND waiting.status = 'blocked')
+    WHERE dependencies.needs = tasks.seq AND waiting.status IN ('blocked', 'cancelled'))
 LIMIT :limit;
 
 -- name: insert_archive
