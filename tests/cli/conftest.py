@@ -138,7 +138,8 @@ def clean_environment() -> dict[str, str]:
     return {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(("ACODE_", "_ARGC", "COMP_")) and name not in ("NO_COLOR", "COLUMNS")
+        if not name.startswith(("ACODE_", "PYTHON", "_ARGC", "COMP_"))
+        and name not in ("NO_COLOR", "COLUMNS")
     }
 
 

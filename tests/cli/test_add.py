@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Project, problem_of
 
 from acode.ids import LENGTH, is_prefix
+from tests.cli.conftest import Project, problem_of
 
 
 def test_the_id_is_printed_alone(project: Project) -> None:
@@ -125,6 +125,7 @@ def test_a_dry_run_in_json_shows_the_whole_task(project: Project) -> None:
 
 def test_a_dry_run_refuses_what_would_be_refused(project: Project) -> None:
     problem_of(project.run("task", "add", "--dry-run", "--after", "01J", "--", "x"), 1, "TASK-001")
+    assert not project.database.exists()
 
 
 def test_a_full_queue_refuses_more(project: Project) -> None:

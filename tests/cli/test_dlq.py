@@ -1,6 +1,7 @@
 """`acode dlq …`."""
 
 import pytest
+
 from tests.cli.conftest import Project, problem_of
 
 

@@ -1,7 +1,6 @@
 """Everything that can be typed wrongly gives a code, a hint and the right exit code."""
 
 import io
-import os
 import subprocess
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -9,9 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.cli.conftest import ACODE, Project, problem_of
 
 from acode.cli.main import main
+from tests.cli.conftest import ACODE, Project, problem_of
 
 USAGE = [
     "nonsense",
@@ -150,10 +149,13 @@ def test_a_directory_that_is_gone_is_no_bug(project: Project) -> None:
     assert "INTERNAL" not in done.stderr
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_directory_without_permission_is_no_bug(project: Project) -> None:
-    (project.root / ".agent").chmod(0o500)
-    problem_of(project.run("task", "add", "--", "true"), 1, "QUEUE-006")
+def test_a_project_that_cannot_be_written_is_no_bug(tmp_path: Path) -> None:
+    (tmp_path / ".agent").write_text("a file where a directory belongs")
+    project = Project(tmp_path)
+    for words in (["task", "add", "--", "true"], ["queue", "pause"], ["init"]):
+        done = project.run(*words)
+        assert done.code in (1, 2)
+        assert done.err.startswith("acode: PROJECT"), done.err
 
 
 def shell(project: Project, line: str) -> subprocess.CompletedProcess[str]:
@@ -172,6 +174,8 @@ def test_a_reader_that_leaves_is_no_error_to_talk_about(project: Project) -> Non
     project.run("task", "add", "many.txt")
     done = shell(project, "acode task list --limit 3000 --json | head -c 10")
     assert done.stderr == ""
+    done = shell(project, "acode task nonsense 2>&1 | true; exit ${PIPESTATUS[0]}")
+    assert (done.returncode, done.stderr) == (2, "")
 
 
 def test_closed_streams_are_survived(project: Project) -> None:

@@ -6,9 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import ACODE, Project
 
 from acode import __version__
+from tests.cli.conftest import ACODE, Project
 
 VERBS = {
     "task": ["add", "list", "show", "wait", "cancel", "retry", "why"],

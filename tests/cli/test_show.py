@@ -75,6 +75,7 @@ def test_a_ready_task_knows_its_place(project: Project) -> None:
     assert "it is the next one" in reasons(project, last)
     project.add("--priority", "high", "--", "b")
     project.add("--priority", "low", "--", "c")
+    project.add("--priority", "high", "--delay", "60", "--", "d")
     said = reasons(project, last)
     assert "about 1 ready task" in said
     assert "no worker pool is running" in said

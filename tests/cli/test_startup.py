@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+
 from tests.cli.conftest import Project
 
 HEAVY = {
@@ -12,6 +13,7 @@ HEAVY = {
     "concurrent.futures",
     "dataclasses",
     "difflib",
+    "inspect",
     "logging",
     "multiprocessing",
     "psutil",
@@ -20,6 +22,7 @@ HEAVY = {
     "socket",
     "subprocess",
     "tempfile",
+    "typing_extensions",
     "yaml",
 }
 

@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Callable
 
 import pytest
+
 from tests.cli.conftest import ACODE, Project
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")

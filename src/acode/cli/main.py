@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from acode import __version__
 from acode.cli.parser import Command, Parser, add_children, add_command, add_globals, add_noun
-from acode.cli.render import complain, report
+from acode.cli.render import complain, report, silence
 from acode.errors import AcodeError, UsageError
 
 if TYPE_CHECKING:
@@ -52,8 +52,7 @@ def _guarded(action: Callable[[], int]) -> int:
         return action()
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
-        _silence_stdout()
+    except BrokenPipeError:  # whoever read has seen enough
         return 1
     except AcodeError as error:
         complain(error)
@@ -65,7 +64,11 @@ def _guarded(action: Callable[[], int]) -> int:
 
 
 def _flush() -> int:
-    sys.stdout.flush()
+    try:
+        sys.stdout.flush()
+    except OSError:
+        silence(sys.stdout)
+        raise
     return 0
 
 
@@ -166,11 +169,6 @@ def _prepare_streams() -> None:
             setattr(sys, name, open(os.devnull, "r+"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-
-
-def _silence_stdout() -> None:
-    """Nobody listens any more: let the interpreter's last flush go nowhere."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _system_failed(error: OSError) -> int:

@@ -1,8 +1,9 @@
 """What a command says: JSON for programs, columns for pipes, tables for people."""
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, NamedTuple, TextIO
 
 from acode.cli.human import clean
@@ -52,7 +53,7 @@ class Screen:
     def note(self, text: str) -> None:
         """Say something beside the answer, on stderr."""
         if not self.quiet:
-            _write(sys.stderr, clean(text))
+            _tell(clean(text))
 
     def said(self, text: str) -> None:
         """Tell what was done, where the answer is the deed."""
@@ -119,7 +120,7 @@ def report(code: str, message: str, hint: str) -> None:
     if hint:
         lines.append(f"hint: {hint}")
     for line in lines:
-        _write(sys.stderr, clean(line))
+        _tell(clean(line))
 
 
 def _counted(problems: list[str]) -> str:
@@ -127,8 +128,18 @@ def _counted(problems: list[str]) -> str:
     return f"more than {len(problems) - 1} problems" if cut else f"{len(problems)} problems"
 
 
-def _write(stream: TextIO, line: str) -> None:
+def _tell(line: str) -> None:
+    """Print one line to stderr; if nobody can hear it, that is nothing to talk about."""
     # What was printed before must not come after it where both go to the same place.
-    sys.stdout.flush()
-    stream.write(f"{line}\n")
-    stream.flush()
+    with suppress(OSError):
+        sys.stdout.flush()
+    try:
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+    except OSError:
+        silence(sys.stderr)
+
+
+def silence(stream: TextIO) -> None:
+    """Let the interpreter's last flush go nowhere: it would complain in its own words."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
