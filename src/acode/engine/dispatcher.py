@@ -7,7 +7,7 @@ from typing import assert_never
 
 from msgspec import convert
 
-from acode.clock import Clock
+from acode.clock import Clock, ticks
 from acode.engine.circuits import Circuits
 from acode.engine.orders import Orders
 from acode.engine.roster import Roster, Slot
@@ -34,6 +34,9 @@ from acode.settings import Settings
 from acode.store.base import Claim, Store
 from acode.worker.messages import Action, Control, Ended, Why
 from acode.worker.wire import FrameType
+
+SETBACK_SECONDS = 5.0
+"""How long the pool rests when the machine could not start a command."""
 
 
 class Dispatcher:
@@ -64,6 +67,8 @@ class Dispatcher:
         self._affinity: dict[str, str] = {}
         self._turn = 0
         self._rest_ms = 0
+        self._setback_over = 0.0
+        """Until when nothing is claimed because the machine is short of something."""
         self.accepting = True
         """False while the pool drains: nothing more is claimed."""
 
@@ -76,13 +81,17 @@ class Dispatcher:
             # A full disk or a locked store: lose nothing, say so, try again.
             self._events.emit(PoolNote("error", f"{error.code}: {error}"))
             return self._polling.poll_interval_ms / 1000
-        self._rest_ms = next_rest(self._rest_ms, found, self._polling, await self._next_ready_in())
+        next_ready_in = None if found else await self._next_ready_in()
+        self._rest_ms = next_rest(self._rest_ms, found, self._polling, next_ready_in)
         return self._rest_ms / 1000
 
     def _admitted(self, free: list[Slot]) -> list[Slot]:
-        if not self.accepting:
+        if not self._is_claiming():
             return []
         return free[: max(0, self._limit - len(self._roster.busy()))]
+
+    def _is_claiming(self) -> bool:
+        return self.accepting and ticks() >= self._setback_over
 
     async def _next_ready_in(self) -> int | None:
         oldest = (await self._store.counts()).oldest_ready_at
@@ -149,13 +158,20 @@ class Dispatcher:
         if lease is None or lease.token != ended.token:
             self._acknowledge(slot, ended.token)
             return
-        then = self._claim([slot]) if self.accepting and not slot.leaving else None
+        if ended.setback is not None:
+            self._rest_after_setback(ended.setback)
+        then = self._claim([slot]) if self._is_claiming() and not slot.leaving else None
         outcome = self._outcome(lease, ended)
         leases = await self._finish(lease, ended, outcome, then)
         if slot.lease is lease:
             self._set_free(slot, ended.token, bool(leases))
         for next_lease in leases:
             await self._hand_over(next_lease)
+
+    def _rest_after_setback(self, why: str) -> None:
+        self._setback_over = ticks() + SETBACK_SECONDS
+        note = f"no task can be started: {why}; trying again in {SETBACK_SECONDS:g} s"
+        self._events.emit(PoolNote("error", note))
 
     def _set_free(self, slot: Slot, token: str, has_next: bool) -> None:
         slot.lease = None

@@ -7,7 +7,7 @@ import msgspec
 
 from acode.errors import PoolRunning
 from acode.model.worker import ProcessIdentity
-from acode.runner.identity import myself
+from acode.runner.identity import is_alive, myself
 
 
 class DaemonLock:
@@ -31,19 +31,13 @@ class DaemonLock:
 
 
 def holder(path: str) -> ProcessIdentity | None:
-    """Who holds the lock; None if nobody does."""
+    """The daemon that signed the lock and lives; None if there is none.
+
+    The lock itself is not tried: whoever only looks must not keep a daemon from taking it.
+    """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
+        with open(path, "rb") as file:
+            process = msgspec.json.decode(file.read(), type=ProcessIdentity)
+    except (FileNotFoundError, msgspec.MsgspecError):
         return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        try:
-            return msgspec.json.decode(os.read(descriptor, 4096), type=ProcessIdentity)
-        except msgspec.MsgspecError:
-            return ProcessIdentity(0, 0, "")  # it has just begun and not signed yet
-    else:
-        return None
-    finally:
-        os.close(descriptor)
+    return process if is_alive(process) else None

@@ -5,6 +5,7 @@ import os
 import msgspec
 
 from acode.engine.dispatcher import Dispatcher
+from acode.engine.remains import known_workers
 from acode.engine.roster import Roster, Slot
 from acode.engine.supervisor import Supervisor
 from acode.errors import AcodeError
@@ -57,26 +58,13 @@ class Recoverer:
         """Everything that has to be known before the first claim."""
         found = Recovery()
         leases = {lease.token: lease for lease in await self._store.leases()}
-        for worker_id, process in self._known_workers():
+        for worker_id, process in known_workers(self._run_dir):
             if is_alive(process):
                 await self._adopt(worker_id, process, mode, leases, found)
         for lease in leases.values():
             await self._give_back(lease, found)
         self._clean(found)
         return found
-
-    def _known_workers(self) -> list[tuple[str, ProcessIdentity]]:
-        known = []
-        for name in sorted(os.listdir(f"{self._run_dir}/workers")):
-            if name.endswith(".json"):
-                with open(f"{self._run_dir}/workers/{name}", "rb") as file:
-                    data = file.read()
-                try:
-                    process = msgspec.json.decode(data, type=ProcessIdentity)
-                except msgspec.MsgspecError:
-                    continue  # torn by a crash while it was written: the worker never began
-                known.append((name.removesuffix(".json"), process))
-        return known
 
     async def _adopt(
         self,

@@ -37,6 +37,9 @@ from acode.worker.wire import Frame, FrameType, unpack
 GREETING_SECONDS = 10.0
 """A worker that has not greeted by then did not start."""
 
+EXIT_CODE_POLLS = 20
+EXIT_CODE_POLL_SECONDS = 0.005
+
 
 class Supervisor:
     """Owns the processes of the pool."""
@@ -137,7 +140,9 @@ class Supervisor:
 
     async def _ended(self, slot: Slot, ended: Ended) -> None:
         await self._dispatcher.ended(slot, ended)
-        if slot.leaving and slot.lease is None:
+        if slot.lease is not None:
+            return  # it has its next task already
+        if slot.leaving:
             self._tell_to_stop(slot)
         self._bell.ring()
 
@@ -170,6 +175,7 @@ class Supervisor:
         if greeting is not None and not greeting.done():
             greeting.set_exception(WorkerStartFailed("the worker ended at once"))
             return
+        await self._hear_exit_code(slot)
         await self._settle_lease(slot)
         if slot.status is WorkerStatus.STOPPING:
             slot.move(WorkerStatus.STOPPED)
@@ -190,6 +196,13 @@ class Supervisor:
         else:
             await self._dispatcher.lost(lease, f"worker-{slot.id} died: {self._cause(slot)}")
         slot.lease = None
+
+    async def _hear_exit_code(self, slot: Slot) -> None:
+        """The zygote tells a moment later than the kernel, unless it is gone itself."""
+        for _ in range(EXIT_CODE_POLLS):
+            if slot.process is None or slot.process.pid in self._codes:
+                return
+            await asyncio.sleep(EXIT_CODE_POLL_SECONDS)
 
     def _cause(self, slot: Slot) -> str:
         code = self._codes.get(slot.process.pid if slot.process else 0)

@@ -5,8 +5,8 @@ import errno
 from acode.model.failure import Category, Failure, FailureCode
 
 
-def not_startable(program: str, error: OSError) -> Failure:
-    """The failure behind an error of the operating system."""
+def not_startable(program: str, error: OSError) -> Failure | None:
+    """The task's failure behind an error of the operating system; None if it is no fault of it."""
     match error.errno:
         case errno.ENOENT:
             return Failure(
@@ -33,9 +33,4 @@ def not_startable(program: str, error: OSError) -> Failure:
                 final=True,
             )
         case _:
-            return Failure(
-                FailureCode.RESOURCE_EXHAUSTED,
-                Category.TRANSIENT,
-                f"{program} could not be started: {error.strerror}",
-                "the machine is short of something; see the message",
-            )
+            return None

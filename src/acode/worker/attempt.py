@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+from contextlib import suppress
 from typing import NamedTuple
 
 from acode.clock import Clock, ticks
@@ -16,6 +17,7 @@ from acode.model.ending import (
     TimedOut,
     Usage,
 )
+from acode.model.failure import Failure
 from acode.observe.log import OutputLog
 from acode.runner.artifacts import keep_artifacts
 from acode.runner.process import LocalProcess, Phase, read_available
@@ -45,14 +47,18 @@ class Shelves:
         self._config = config
         self._home = os.path.join(config.run_dir, "tmp", config.id)
         self._trees = f"{config.worktrees}/{config.id}"
+        # What a worker of this name left when it was killed.
+        self.clear()
         self._workspaces = Shelf(self._trees, "spare")
         self._temporaries = Shelf(self._home, "tmp")
         self._artifacts = Shelf(self._home, "artifacts")
 
     def hand_out(self, task_id: str, number: int) -> Places:
         """Fresh, empty directories."""
+        workspace = f"{self._trees}/{task_id}"
         places = Places(
-            f"{self._trees}/{task_id}",
+            # A kept workspace of an earlier attempt stays as it is.
+            f"{workspace}-{number}" if os.path.lexists(workspace) else workspace,
             os.path.join(self._home, f"tmp-{task_id}-{number}"),
             f"{self._home}/artifacts-{task_id}-{number}",
         )
@@ -109,12 +115,19 @@ class Attempt:
             os.chdir(os.path.join(self._places.workspace, task.cwd or "."))
             self._process = LocalProcess((program, *task.argv[1:]), env)
         except OSError as error:
-            self._end(NotStarted(not_startable(program, error)))
+            self._refuse(not_startable(program, error), error)
             return
         finally:
             os.chdir(self._config.run_dir)
         loop.watch(self._process.stdout, lambda: self._read(loop, "O"))
         loop.watch(self._process.stderr, lambda: self._read(loop, "E"))
+
+    def _refuse(self, failure: Failure | None, error: OSError) -> None:
+        if failure is not None:
+            self._end(NotStarted(failure))
+        else:
+            # A machine that is short of something is not the task's fault.
+            self._end(Released("the machine could not start it"), setback=str(error))
 
     def _environment(self, places: Places) -> dict[str, str]:
         task = self.assignment
@@ -126,10 +139,15 @@ class Attempt:
             "ACODE_ATTEMPT": str(task.number),
             "ACODE_ATTEMPT_TOKEN": task.token,
             "ACODE_ARTIFACTS_DIR": places.artifacts,
-            "ACODE_CHECKPOINT": f"{self._config.run_dir}/checkpoints/{task.task_id}",
+            "ACODE_CHECKPOINT": self._checkpoint,
             "TMPDIR": places.temporary,
             "PWD": places.workspace,
         }
+
+    @property
+    def _checkpoint(self) -> str:
+        """A file that is handed to the next attempt, until one succeeds."""
+        return f"{self._config.run_dir}/checkpoints/{self.assignment.task_id}"
 
     def _read(self, loop: Loop, tag: str) -> None:
         if self._process is None:
@@ -220,8 +238,11 @@ class Attempt:
         process.close()
         self._end(self._stopped_as or _ending_of(process.status))
 
-    def _end(self, ending: Ending) -> None:
+    def _end(self, ending: Ending, setback: str | None = None) -> None:
         task = self.assignment
+        if ending == Exited(0):
+            with suppress(FileNotFoundError):
+                os.unlink(self._checkpoint)
         self.ended = Ended(
             task_id=task.task_id,
             token=task.token,
@@ -230,6 +251,7 @@ class Attempt:
             ended_at=self._clock.now(),
             usage=self._process.usage if self._process else Usage(),
             artifacts=self._keep_artifacts(),
+            setback=setback,
         )
 
     def _keep_artifacts(self) -> tuple[str, ...]:

@@ -34,6 +34,8 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage = Usage()
     failure: Failure | None = None
     artifacts: tuple[str, ...] = ()
+    setback: str | None = None
+    """Why the machine, not the task, kept the command from starting."""
 
 
 class Current(msgspec.Struct, frozen=True):

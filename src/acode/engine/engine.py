@@ -1,0 +1,102 @@
+"""The engine put together: what runs a pool, without a word about who started it."""
+
+import os
+from collections.abc import Callable, Mapping
+
+from acode.clock import Clock
+from acode.engine.bell import Bell, BellSocket
+from acode.engine.dispatcher import Dispatcher
+from acode.engine.janitor import Janitor
+from acode.engine.orders import Orders
+from acode.engine.pool import Pool
+from acode.engine.recovery import Recoverer, Recovery
+from acode.engine.roster import Roster
+from acode.engine.service import Service
+from acode.engine.supervisor import Supervisor
+from acode.model.priority import MINUTE_MS
+from acode.observe.events import Events
+from acode.policy.restart import Restart
+from acode.project import Project
+from acode.runner.environment import inheritable
+from acode.settings import Settings
+from acode.store.sqlite import SqliteStore
+from acode.worker.messages import WorkerConfig
+
+
+class Engine:
+    """Every part, made once and in order."""
+
+    def __init__(
+        self,
+        project: Project,
+        settings: Settings,
+        config: WorkerConfig,
+        environ: Mapping[str, str],
+        clock: Clock,
+        events: Events,
+    ) -> None:
+        self._settings = settings
+        self._run_dir = project.run_dir
+        self._prepare()
+        self.bell = Bell()
+        ageing_ms = round(settings.tasks.ageing_minutes * MINUTE_MS)
+        self.store = SqliteStore.open(project.queue_db, clock, ageing_ms=ageing_ms)
+        self.roster = Roster(events)
+        orders = Orders(settings, project.root, environ)
+        dispatcher = Dispatcher(self.store, self.roster, orders, settings, clock, events)
+        self._supervisor = Supervisor(
+            self.roster,
+            dispatcher,
+            inheritable(environ, deny=settings.environment.deny, passed=settings.environment.pass_),
+            config,
+            _restart(settings),
+            clock,
+            events,
+            self.bell,
+        )
+        self.pool = Pool(self.roster, self._supervisor, dispatcher, settings, clock, events)
+        self.recovery = Recovery()
+        self._recoverer = Recoverer(
+            self.store, self.roster, self._supervisor, dispatcher, events, project.run_dir
+        )
+        janitor = Janitor(self.store, self.roster, project, settings, clock, events)
+        self._bell_socket: BellSocket | None = None
+        self._services = [
+            Service("dispatcher", dispatcher.tick, self.bell),
+            Service("health", self.pool.watch_health),
+            Service("janitor", janitor.tick),
+        ]
+        if settings.autoscale.enabled:
+            self._services.append(Service("autoscaler", self.pool.autoscale))
+
+    def _prepare(self) -> None:
+        for folder in ("workers", "spool", "tmp", "checkpoints"):
+            os.makedirs(os.path.join(self._run_dir, folder), exist_ok=True)
+
+    async def start(self, count: int) -> None:
+        """Find out what became of everything, fill the pool, then begin to claim."""
+        mode = self._settings.workers.mode
+        self.recovery = await self._recoverer.recover(mode)
+        self._bell_socket = BellSocket(os.path.join(self._run_dir, "bell.sock"), self.bell)
+        await self.pool.fill(count, mode)
+        for service in self._services:
+            service.start()
+
+    async def stop(self, *, hurry: Callable[[], bool]) -> None:
+        """Claim nothing more, drain, release, leave."""
+        await self.pool.drain(hurry=hurry)
+        for service in self._services:
+            await service.stop()
+        if self._bell_socket is not None:
+            self._bell_socket.close()
+        await self._supervisor.close()
+        await self.store.close()
+
+
+def _restart(settings: Settings) -> Restart:
+    process = settings.workers.process
+    return Restart(
+        delay_ms=process.restart_delay_ms,
+        max_delay_ms=process.max_restart_delay_ms,
+        max_restarts=process.max_restarts,
+    )
