@@ -6,7 +6,6 @@ Compressing takes a while: whoever runs an event loop calls this in a thread.
 import os
 import re
 from collections.abc import Callable
-from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 from acode.observe.logparts import PACKED, renaming
@@ -129,8 +128,7 @@ def _compress(path: str) -> bool:
     except OSError:
         return False
     finally:
-        with suppress(FileNotFoundError):
-            os.unlink(draft)
+        _unlink(draft)
 
 
 def _pack(source: int, draft: str) -> None:

@@ -19,7 +19,7 @@ def renaming(path: str) -> Iterator[bool]:
 
     Nobody waits for it: who writes a log tries again with the next chunk, who tidies up later.
     """
-    descriptor = os.open(os.path.dirname(path), os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_CLOEXEC)
     try:
         yield _lock(descriptor)
     finally:

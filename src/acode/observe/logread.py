@@ -29,7 +29,8 @@ class Part:
 
     def __init__(self, path: str) -> None:
         self._raw = open(path, "rb", buffering=0)  # noqa: SIM115
-        self._file = _unpacked(self._raw) if path.endswith(PACKED) else self._raw
+        self._packed = path.endswith(PACKED)
+        self._file = _unpacked(self._raw) if self._packed else self._raw
         status = os.fstat(self._raw.fileno())
         self.inode = (status.st_dev, status.st_ino)
         self._left = status.st_size
@@ -38,6 +39,13 @@ class Part:
     def changed_at(self) -> int:
         """When it was last written to, in nanoseconds."""
         return os.fstat(self._raw.fileno()).st_mtime_ns
+
+    def is_newer_than(self, other: "Part") -> bool:
+        """Whether this one came after another, which was removed or packed meanwhile."""
+        if self._packed:
+            # Packing keeps the time, so this may be the other one.
+            return self.changed_at > other.changed_at
+        return self.changed_at >= other.changed_at
 
     def is_at(self, path: str) -> bool:
         """Whether this is the file of that name."""
@@ -60,9 +68,8 @@ class Part:
 
     def blocks(self) -> Iterator[bytes]:
         """What was in it when it was opened: somebody may write faster than we read."""
-        packed = self._file is not self._raw
-        while (packed or self._left > 0) and (block := self.read()):
-            yield block[: None if packed else self._left]
+        while (self._packed or self._left > 0) and (block := self.read()):
+            yield block if self._packed else block[: self._left]
             self._left -= len(block)
 
     def close(self) -> None:
@@ -87,17 +94,9 @@ def open_parts(path: str, *, since: int = 0, after: Part | None = None) -> list[
             part.close()
             break
         found.append(part)
-    if after:
-        # It was removed or compressed meanwhile: what is newer has been changed later.
-        found, old = _divide(found, after.changed_at)
-        for part in old:
-            part.close()
+    while after and found and not found[-1].is_newer_than(after):
+        found.pop().close()
     return found[::-1]
-
-
-def _divide(parts: list[Part], moment: int) -> tuple[list[Part], list[Part]]:
-    new = [part for part in parts if part.changed_at > moment]
-    return new, [part for part in parts if part not in new]
 
 
 def _newest_first(path: str) -> Iterator[Part]:
