@@ -130,6 +130,13 @@ class FileUnreadable(AcodeError):
     hint = "check its name and that you may read it"
 
 
+class WorkerNotFound(AcodeError):
+    """No worker has this id."""
+
+    code = "WORKER-001"
+    hint = "acode worker list shows the workers and their ids"
+
+
 class PoolNotRunning(AcodeError):
     """No worker pool runs for this project."""
 

@@ -11,7 +11,8 @@ from acode import __version__
 from tests.cli.conftest import ACODE, Project
 
 VERBS = {
-    "task": ["add", "list", "show", "wait", "cancel", "retry", "why"],
+    "worker": ["logs", "attach"],
+    "task": ["add", "list", "show", "wait", "logs", "cancel", "retry", "why"],
     "dlq": ["list", "show", "retry", "drop"],
     "queue": ["status", "pause", "resume", "check", "recover", "backup"],
 }
@@ -54,9 +55,9 @@ def test_every_command_shows_examples_and_the_global_options(
 
 
 def test_nothing_that_cannot_work_yet_is_offered(project: Project) -> None:
-    for noun in ("worker", "run", "doctor", "bench"):
+    for noun in ("run", "doctor", "bench"):
         assert project.run(noun).code == 2
-    for verb in ("logs", "diff", "restore"):
+    for verb in ("diff", "restore"):
         assert project.run("task", verb, "01J").code == 2
 
 

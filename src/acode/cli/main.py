@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 
 NOUNS = {
+    "worker": "the pool that runs tasks: what its workers do and say",
     "task": "add, list, show, wait for, cancel, retry and explain tasks",
+    "worker": "start, inspect, scale and stop the pool that runs the tasks",
     "dlq": "list, show, retry and drop dead letters: tasks that failed for good",
     "queue": "pause, resume, inspect, check, tidy and back up the queue",
 }
@@ -31,6 +33,7 @@ EPILOG = """examples:
   acode init
   acode task add -- make test
   acode task add tasks.yml
+  acode worker start
   acode task list --status pending
   acode queue status --json
 

@@ -44,6 +44,17 @@ COMMANDS = (
         lazily("acode.cli.wait", "wait_arguments"),
     ),
     Command(
+        "logs",
+        "print what a task printed",
+        lazily("acode.cli.logs", "task_logs"),
+        (
+            "acode task logs 01J9X --follow                  until it is finished",
+            "acode task logs 01J9X --attempt 2 | less",
+            "acode task logs 01J9X --format json --since 10m",
+        ),
+        lazily("acode.cli.logs", "task_logs_arguments"),
+    ),
+    Command(
         "cancel",
         "cancel tasks, or ask running ones to end",
         lazily("acode.cli.wish", "cancel"),
