@@ -158,8 +158,23 @@ class WorkerTimeout(AcodeError):
     hint = "acode worker stop --force ends it at once"
 
 
+class DockerUnavailable(AcodeError):
+    """Containers cannot be used."""
+
+    code = "WORKER-006"
+    hint = "use --mode process, or set workers.docker.fallbackToLocal to true"
+
+
 class PoolRunning(AcodeError):
     """The pool of this project runs already."""
 
     code = "WORKER-007"
     hint = "acode worker status shows it; acode worker scale N changes its size"
+
+
+class ToolMissing(AcodeError):
+    """A program that the pool requires is not there."""
+
+    code = "TOOL_NOT_FOUND"
+    exit_code = 3
+    hint = "install it, or take it out of tools.required"

@@ -51,6 +51,11 @@ class Project(msgspec.Struct, frozen=True):
         """What the daemon says."""
         return self._path("logs", "daemon.log")
 
+    @property
+    def daemon_output(self) -> str:
+        """What the daemon prints when it cannot write its log."""
+        return self._path("logs", "daemon.out")
+
     def worker_log(self, worker_id: str) -> str:
         """What one worker says."""
         return self._path("logs", "workers", f"worker-{worker_id}.log")
@@ -67,6 +72,21 @@ class Project(msgspec.Struct, frozen=True):
     def run_dir(self) -> str:
         """Pid and socket files and spooled results, for the owner's eyes only."""
         return self._path("run")
+
+    @property
+    def daemon_lock(self) -> str:
+        """Held and signed by the daemon while it lives."""
+        return self._path("run", "daemon.lock")
+
+    @property
+    def control_socket(self) -> str:
+        """Where the daemon answers."""
+        return self._path("run", "control.sock")
+
+    @property
+    def bell_socket(self) -> str:
+        """Where the daemon is told that there is something new in the store."""
+        return self._path("run", "bell.sock")
 
     @property
     def token_file(self) -> str:

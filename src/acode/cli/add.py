@@ -136,7 +136,9 @@ def _read(path: str) -> tuple[bytes, str]:
 
 def _store(context: Context, wanted: Sequence[Submission]) -> list[Added]:
     size = context.app.settings.tasks.queue_size
-    return drive(context.app.store().add(wanted, actor=context.actor, queue_size=size))
+    added = drive(context.app.store().add(wanted, actor=context.actor, queue_size=size))
+    context.ring()
+    return added
 
 
 def _print_added(context: Context, done: Sequence[Added], wanted: Sequence[Submission]) -> None:

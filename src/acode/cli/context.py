@@ -55,6 +55,12 @@ class Context:
         except KeyError:  # containers run with ids that have no name
             return f"cli:{os.getuid()}"
 
+    def ring(self) -> None:
+        """Tell a running pool that the store holds something new."""
+        from acode.sockets import ring
+
+        ring(self.app.project.bell_socket)
+
     def resolve(self, store: Store, text: str) -> str:
         """The id that the user means: a whole one or a unique prefix."""
         return drive(store.resolve(text))

@@ -94,7 +94,9 @@ def _retry(context: Context) -> int:
         letter = _letter(store, task_id)
         return drive(store.retry(letter.task_id, actor=context.actor))
 
-    return context.each(store, _chosen(context, store), retry)
+    code = context.each(store, _chosen(context, store), retry)
+    context.ring()
+    return code
 
 
 def _drop(context: Context) -> int:

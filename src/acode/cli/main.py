@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 
 NOUNS = {
-    "worker": "the pool that runs tasks: what its workers do and say",
+    "worker": "start, watch, scale and stop the pool that runs tasks",
     "task": "add, list, show, wait for, cancel, retry and explain tasks",
-    "worker": "start, inspect, scale and stop the pool that runs the tasks",
     "dlq": "list, show, retry and drop dead letters: tasks that failed for good",
     "queue": "pause, resume, inspect, check, tidy and back up the queue",
 }

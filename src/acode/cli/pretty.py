@@ -17,6 +17,12 @@ COLOURS = {
     "completed": "green",
     "failed": "red",
     "cancelled": "bright_black",
+    "starting": "cyan",
+    "idle": "green",
+    "busy": "blue",
+    "error": "yellow",
+    "crashed": "red",
+    "stopping": "bright_black",
     "high": "bold",
     "background": "bright_black",
 }
@@ -55,6 +61,13 @@ def live_table(
     """A table on the terminal whose rows can be replaced."""
     with Live(console=console(colour=colour), auto_refresh=False, screen=False) as live:
         yield lambda rows: live.update(table(columns, rows), refresh=True)
+
+
+@contextmanager
+def live_text(*, colour: bool) -> Iterator[Callable[[str], None]]:
+    """A text on the terminal that can be replaced."""
+    with Live(console=console(colour=colour), auto_refresh=False, screen=False) as live:
+        yield lambda text: live.update(Text(text), refresh=True)
 
 
 @contextmanager

@@ -1,15 +1,16 @@
 """`acode queue …`: the queue as a whole."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from acode.cli.context import Context, drive
 from acode.cli.human import ago, number, size
 from acode.cli.parser import Command, Parser
-from acode.errors import AlreadyThere, StoreDamaged, StoreUnusable
+from acode.engine.client import ask
+from acode.errors import AlreadyThere, PoolNotRunning, StoreDamaged, StoreUnusable, WorkerTimeout
 from acode.store.base import Counts, Tidied
-from acode.views import counts_view
+from acode.views import View, counts_view
 
 DAY_MS = 86_400_000
 
@@ -25,6 +26,7 @@ def _resume(context: Context) -> int:
 def _hold(context: Context, *, paused: bool) -> int:
     store = context.app.store() if paused else context.app.reader()
     changed = drive(store.pause(paused, actor=context.actor))
+    context.ring()
     if context.screen.json:
         context.screen.data({"paused": paused, "changed": changed})
         return 0
@@ -36,12 +38,37 @@ def _hold(context: Context, *, paused: bool) -> int:
 def _status(context: Context) -> int:
     existing, screen = context.app.existing_store(), context.screen
     counts = drive((existing or context.app.reader()).counts())
-    store = existing.describe() if existing else None
+    store, recovery = existing.describe() if existing else None, _last_recovery(context)
     if screen.json:
-        screen.data({**counts_view(counts), "store": store})
+        screen.data({**counts_view(counts), "store": store, "recovery": recovery})
         return 0
-    screen.fields({**_counted(counts, context.app.clock.now()), **_described(store)})
+    screen.fields(
+        {
+            **_counted(counts, context.app.clock.now()),
+            **_described(store),
+            "Pool": "not running" if recovery is None else "running",
+            "Recovery": "\n".join(_recovered(recovery)) if recovery else None,
+        }
+    )
     return 0
+
+
+def _last_recovery(context: Context) -> View | None:
+    """What the running daemon found when it started; None if none runs, or none that answers."""
+    try:
+        found: View = ask(context.app.project.control_socket, "recovery")
+    except (PoolNotRunning, WorkerTimeout):
+        return None
+    return found
+
+
+def _recovered(recovery: View) -> Iterator[str]:
+    """What a daemon did before its first claim, as people read it."""
+    yield f"{number(len(recovery['adopted']), 'worker')} taken over"
+    yield f"{number(len(recovery['continued']), 'task')} went on all the while"
+    yield f"{number(len(recovery['reported']), 'task')} had ended meanwhile"
+    yield f"{number(len(recovery['lost']), 'task')} lost with their workers"
+    yield from recovery["problems"]
 
 
 def _described(store: Mapping[str, Any] | None) -> dict[str, str | None]:
@@ -108,12 +135,17 @@ def _recover(context: Context) -> int:
         tidied = Tidied() if problems else _tidy(context)
     if context.screen.json:
         counts = {"archived": tidied.archived, "checkpoints": tidied.checkpoints}
-        context.screen.data({"ok": not problems, "problems": problems, **counts})
+        last = {"recovery": _last_recovery(context)}
+        context.screen.data({"ok": not problems, "problems": problems, **counts, **last})
         return 1 if problems else 0
     _refuse(problems)
     context.screen.said("the store is sound")
     context.screen.said(f"{number(tidied.archived, 'finished task')} archived")
     context.screen.said(f"{number(tidied.checkpoints, 'old checkpoint')} removed")
+    if (recovery := _last_recovery(context)) is not None:
+        context.screen.said("when the running pool was started:")
+        for line in _recovered(recovery):
+            context.screen.said(f"  {line}")
     return 0
 
 

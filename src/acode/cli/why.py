@@ -7,9 +7,12 @@ from typing import NamedTuple, assert_never
 from acode.cli.context import Context, drive
 from acode.cli.human import ago, number
 from acode.clock import iso
+from acode.engine.client import ask
+from acode.errors import PoolNotRunning, WorkerTimeout
 from acode.model.state import Status
 from acode.model.task import CancelWish, Record, Task
 from acode.store.base import Sort, Store, TaskQuery
+from acode.views import View
 
 NOBODY = "no worker pool is running"
 LOOK_AHEAD = 1000
@@ -21,6 +24,8 @@ class Case(NamedTuple):
     record: Record
     store: Store
     now: int
+    pool: View | None
+    """What the daemon says of its workers; None if there is none, or none that answers."""
 
     @property
     def task(self) -> Task:
@@ -32,7 +37,8 @@ def why(context: Context) -> int:
     """Explain one task."""
     store = context.app.reader()
     record = drive(store.record(context.resolve(store, context.args.id)))
-    reasons = list(explain(Case(record, store, context.app.clock.now())))
+    case = Case(record, store, context.app.clock.now(), _pool(context))
+    reasons = list(explain(case))
     task, screen = record.task, context.screen
     if screen.json:
         screen.data({"id": task.id, "status": task.status, "reasons": reasons})
@@ -41,6 +47,14 @@ def why(context: Context) -> int:
     for reason in reasons:
         screen.text(f"  {reason}")
     return 0
+
+
+def _pool(context: Context) -> View | None:
+    try:
+        view: View = ask(context.app.project.control_socket, "status")
+    except (PoolNotRunning, WorkerTimeout):
+        return None
+    return view
 
 
 def explain(case: Case) -> Iterator[str]:
@@ -73,7 +87,15 @@ def _pending(case: Case) -> Iterator[str]:
     else:
         yield f"it is ready since {iso(task.ready_at)} ({ago(task.ready_at, case.now)})"
         yield _place(case)
-    yield NOBODY
+    yield _workers(case.pool)
+
+
+def _workers(pool: View | None) -> str:
+    if pool is None:
+        return NOBODY
+    if pool["idleCount"]:
+        return f"{pool['idleCount']} of {number(pool['activeCount'], 'worker')} wait for work"
+    return f"none of {number(pool['activeCount'], 'worker')} is free"
 
 
 def _place(case: Case) -> str:
@@ -99,6 +121,8 @@ def _blocked(case: Case) -> Iterator[str]:
 
 def _running(case: Case) -> Iterator[str]:
     task = case.task
+    if case.pool is None:
+        yield f"{NOBODY}: it goes on by itself, or the next one finds out what became of it"
     yield (
         f"worker-{task.worker_id} runs attempt {task.last_attempt} "
         f"since {iso(task.started_at)} ({ago(task.started_at, case.now)})"

@@ -19,7 +19,9 @@ def cancel(context: Context) -> int:
     def cancel_one(task_id: str) -> Task:
         return drive(store.cancel(task_id, actor=context.actor, force=force))
 
-    return context.each(store, context.args.ids, cancel_one)
+    code = context.each(store, context.args.ids, cancel_one)
+    context.ring()
+    return code
 
 
 def retry_arguments(parser: Parser) -> None:
@@ -35,6 +37,7 @@ def retry(context: Context) -> int:
     store, reset = context.app.reader(), context.args.reset_attempts
     task_id = context.resolve(store, context.args.id)
     task = drive(store.retry(task_id, actor=context.actor, reset_attempts=reset))
+    context.ring()
     if context.screen.json:
         context.screen.data(status_view(task))
     else:

@@ -4,6 +4,48 @@ from acode.cli.parser import Command, lazily
 
 COMMANDS = (
     Command(
+        "start",
+        "start the worker pool in the background",
+        lazily("acode.cli.start", "start"),
+        (
+            "acode worker start",
+            "acode worker start --count 8",
+            "acode worker start --autoscale",
+            "acode worker start --foreground    for systemd and other service managers",
+        ),
+        lazily("acode.cli.start", "start_arguments"),
+    ),
+    Command(
+        "status",
+        "show the pool at a glance",
+        lazily("acode.cli.pool", "status"),
+        ("acode worker status", "acode worker status --watch", "acode worker status --json"),
+        lazily("acode.cli.pool", "status_arguments"),
+    ),
+    Command(
+        "list",
+        "list the workers",
+        lazily("acode.cli.pool", "list_workers"),
+        ("acode worker list", "acode worker list --json | jq '.[].pid'"),
+    ),
+    Command(
+        "scale",
+        "change the number of workers; idle ones go first, busy ones finish",
+        lazily("acode.cli.pool", "scale"),
+        ("acode worker scale 6",),
+        lazily("acode.cli.pool", "scale_arguments"),
+    ),
+    Command(
+        "stop",
+        "let running tasks finish, then stop the pool",
+        lazily("acode.cli.stop", "stop"),
+        (
+            "acode worker stop",
+            "acode worker stop --force    end what runs now; it runs again with the next start",
+        ),
+        lazily("acode.cli.stop", "stop_arguments"),
+    ),
+    Command(
         "logs",
         "print what workers and their commands said, as one stream",
         lazily("acode.cli.logs", "worker_logs"),

@@ -14,10 +14,11 @@ from acode.clock import SystemClock
 from acode.engine.control import Command, ControlServer
 from acode.engine.engine import Engine
 from acode.engine.lock import DaemonLock
+from acode.engine.options import DaemonOptions
 from acode.engine.status import pool_view
-from acode.errors import AcodeError
-from acode.model.event import PoolEvent, PoolNote
-from acode.model.task import Mode
+from acode.engine.tools import locate, version
+from acode.errors import AcodeError, PoolNotRunning
+from acode.model.event import PoolEvent, PoolNote, WorkerCrashed, WorkerFailed
 from acode.observe.events import Events
 from acode.observe.journal import line_of
 from acode.observe.log import LogFile
@@ -26,18 +27,6 @@ from acode.project import Project
 from acode.runner.tree import become_subreaper
 from acode.runner.usage import Sampler
 from acode.worker.messages import WorkerConfig
-
-
-class DaemonOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What `worker start` wants beyond the settings. Given as JSON on the command line."""
-
-    root: str
-    config: str | None = None
-    count: int | None = None
-    mode: Mode | None = None
-    autoscale: bool = False
-    ready: int | None = None
-    """A descriptor to write a line of JSON to as soon as every worker is idle or has failed."""
 
 
 class Daemon:
@@ -51,13 +40,15 @@ class Daemon:
         self._started_at = self._clock.now()
         self._stopping = asyncio.Event()
         self._hurried = False
+        self._ready = asyncio.Event()
+        self._start_failures: list[str] = []
         self._sampler = Sampler()
         self._events = Events()
         self._journal = self._open_journal()
 
     async def run(self) -> None:
         """Live."""
-        lock = DaemonLock(os.path.join(self._project.run_dir, "daemon.lock"))
+        lock = DaemonLock(self._project.daemon_lock)
         lock.take()
         try:
             await self._startup()
@@ -68,6 +59,8 @@ class Daemon:
 
     async def _startup(self) -> None:
         self._events.subscribe(self._write_down)
+        self._events.subscribe(self._notice_failure)
+        tools = locate(self._settings.tools.required)
         self._listen_to_signals()
         self._engine = Engine(
             self._project,
@@ -77,11 +70,12 @@ class Daemon:
             self._clock,
             self._events,
         )
-        path = os.path.join(self._project.run_dir, "control.sock")
-        self._control = ControlServer(path, self._commands())
+        self._control = ControlServer(self._project.control_socket, self._commands())
         await self._control.start()
         await self._engine.start(self._first_size())
+        self._ready.set()
         self._tell_ready()
+        await self._log_versions(tools)
 
     async def _shutdown(self) -> None:
         self._events.emit(PoolNote("info", "stopping"))
@@ -107,6 +101,8 @@ class Daemon:
             on_daemon_exit=self._settings.workers.on_daemon_exit,
             log_max_bytes=self._settings.logging.max_size_mb * 1024 * 1024,
             log_max_files=self._settings.logging.max_files,
+            keep_workspaces=self._options.keep_worktrees
+            or self._settings.workers.process.keep_worktrees,
         )
 
     # Notes that others leave.
@@ -141,11 +137,16 @@ class Daemon:
         )
 
     async def _scale(self, request: dict[str, Any]) -> dict[str, Any]:
+        await self._ready.wait()
+        if self._stopping.is_set():
+            raise PoolNotRunning("the worker pool is stopping", "start it again when it is gone")
         count, clamped = await self._engine.pool.scale(int(request["count"]))
         return {"count": count, "message": clamped}
 
     async def _stop(self, request: dict[str, Any]) -> dict[str, Any]:
-        self._ask_to_stop(bool(request.get("force")))
+        if request.get("force"):
+            self._ask_to_stop(True)
+        self._stopping.set()
         return {"stopping": True, "pid": os.getpid()}
 
     async def _recovery(self, _request: dict[str, Any]) -> dict[str, Any]:
@@ -167,11 +168,28 @@ class Daemon:
         if LEVELS.index(level) >= LEVELS.index(self._settings.logging.level):
             tag = "DIWX"[LEVELS.index(level)]
             self._journal.write(tag, f"{line}\n".encode(), self._clock.now())
+            if self._options.foreground:
+                sys.stderr.write(f"{level}: {line}\n")
+
+    def _notice_failure(self, event: PoolEvent) -> None:
+        if isinstance(event, WorkerCrashed | WorkerFailed) and not self._ready.is_set():
+            self._start_failures.append(event.reason)
 
     def _tell_ready(self) -> None:
+        workers = len(self._engine.roster)
+        failures = self._start_failures
+        if failures and len(failures) >= workers:
+            self._hurried = True
+            self._stopping.set()
         if self._options.ready is not None:
-            os.write(self._options.ready, b'{"ok":true}\n')
+            told = {"ok": {"workers": workers, "failures": failures}}
+            os.write(self._options.ready, msgspec.json.encode(told) + b"\n")
             os.close(self._options.ready)
+
+    async def _log_versions(self, tools: dict[str, str]) -> None:
+        for tool, path in tools.items():
+            said = await asyncio.to_thread(version, path)
+            self._events.emit(PoolNote("info", f"tool {tool} is {path}: {said}"))
 
 
 def _settings(options: DaemonOptions, project: Project) -> preferences.Settings:
@@ -195,7 +213,8 @@ def main(argv: list[str]) -> int:
     try:
         asyncio.run(Daemon(options).run())
     except AcodeError as error:
-        told = {"error": {"code": error.code, "message": str(error), "hint": error.hint}}
+        problem = {"code": error.code, "message": str(error), "hint": error.hint}
+        told = {"error": {**problem, "exit_code": error.exit_code}}
         if options.ready is not None:
             os.write(options.ready, msgspec.json.encode(told) + b"\n")
         sys.stderr.write(f"acode: {error.code}: {error}\n")

@@ -68,15 +68,20 @@ class Shelves:
         return places
 
     def take_back(self, places: Places) -> None:
-        """Remove them with everything in them."""
-        self._workspaces.take_back(places.workspace)
+        """Remove them with everything in them, but for a workspace that is to be kept."""
+        if not self._config.keep_workspaces:
+            self._workspaces.take_back(places.workspace)
         self._temporaries.take_back(places.temporary)
         self._artifacts.take_back(places.artifacts)
 
     def clear(self) -> None:
-        """Remove everything of this worker."""
-        for directory in (self._home, self._trees):
-            shutil.rmtree(directory, ignore_errors=True)
+        """Remove everything of this worker, but for workspaces that are to be kept."""
+        shutil.rmtree(self._home, ignore_errors=True)
+        if not self._config.keep_workspaces:
+            shutil.rmtree(self._trees, ignore_errors=True)
+            return
+        with suppress(OSError):  # not there, or not empty
+            os.rmdir(self._trees)
 
 
 class Attempt:

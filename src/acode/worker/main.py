@@ -207,10 +207,12 @@ class Worker:
             self._settle()
 
     def _on_terminate(self) -> None:
+        """Asked once: end the attempt gently. Asked again: at once."""
+        again = self._exit is ExitCode.TERMINATED
         self._say("W", "terminated by a signal")
         self._exit = ExitCode.TERMINATED
         if self._attempt is not None:
-            self._attempt.abort(Why.RELEASE, force=False)
+            self._attempt.abort(Why.RELEASE, force=again)
 
     def _settle(self) -> None:
         """Report an attempt that has ended: to the spool first, then to the daemon."""

@@ -101,6 +101,8 @@ class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True):
     on_daemon_exit: str
     log_max_bytes: int
     log_max_files: int
+    keep_workspaces: bool = False
+    """For a look afterwards: the directories that attempts worked in are not removed."""
 
     @property
     def run_dir(self) -> str:

@@ -1,0 +1,180 @@
+"""`acode worker status`, `list` and `scale`: a look at the pool, and another size for it."""
+
+from collections.abc import Iterator
+from time import sleep
+from typing import Any
+
+from acode.cli.context import Context, drive
+from acode.cli.human import ago, number, size, span
+from acode.cli.parser import Parser, whole_number
+from acode.cli.render import Column
+from acode.clock import from_iso
+from acode.engine.client import ask
+from acode.errors import PoolNotRunning
+from acode.model.state import Status
+from acode.views import View
+
+REFRESH_SECONDS = 1.0
+SCALE_SECONDS = 120.0
+"""Far beyond what starting the largest pool takes."""
+
+NOBODY = "no worker pool is running"
+COLUMNS = (
+    Column("ID"),
+    Column("STATUS", coloured=True),
+    Column("PID"),
+    Column("MODE"),
+    Column("DONE"),
+    Column("FAILED"),
+    Column("RESTARTS"),
+    Column("STARTED"),
+    Column("TASK"),
+)
+
+
+def status_arguments(parser: Parser) -> None:
+    """What `worker status` takes."""
+    parser.add_argument("--watch", action="store_true", help="go on showing it, until Ctrl-C")
+
+
+def status(context: Context) -> int:
+    """Print the pool at a glance."""
+    if context.args.watch:
+        _watch(context)
+    _print(context, look(context))
+    return 0
+
+
+def look(context: Context) -> View:
+    """What the daemon says of its pool; without one, what the store says of the tasks."""
+    try:
+        view: View = ask(context.app.project.control_socket, "status")
+    except PoolNotRunning:
+        return _nobody(context)
+    return view
+
+
+def _nobody(context: Context) -> View:
+    counts = drive(context.app.reader().counts()).by_status
+    return {
+        "isRunning": False,
+        "mode": context.app.settings.workers.mode,
+        "activeCount": 0,
+        "idleCount": 0,
+        "busyCount": 0,
+        "transitioningCount": 0,
+        "pendingTasks": counts[Status.PENDING],
+        "runningTasks": counts[Status.RUNNING],
+        "uptimeSeconds": 0,
+        "resources": {"cpuPercent": 0.0, "memoryBytes": 0, "diskBytes": 0},
+        "backpressure": None,
+        "apiUrl": None,
+        "workers": [],
+    }
+
+
+def _print(context: Context, view: View) -> None:
+    if context.screen.json:
+        context.screen.data(view)
+        return
+    for line in lines(view):
+        context.screen.text(line)
+
+
+def lines(view: View) -> Iterator[str]:
+    """The pool as people read it."""
+    yield "Worker Pool Status"
+    yield "=================="
+    yield f"  Running: {'yes' if view['isRunning'] else 'no'}"
+    yield f"  Mode:    {view['mode']}"
+    if view["isRunning"]:
+        yield f"  Uptime:  {span(round(view['uptimeSeconds'] * 1000))}"
+    yield f"  Active:  {view['activeCount']}"
+    yield f"    Idle:  {view['idleCount']}"
+    yield f"    Busy:  {view['busyCount']}"
+    for worker in view["workers"]:
+        yield f"  - worker-{worker['id']}: {_doing(worker)}"
+    yield ""
+    yield "  Queue:"
+    yield f"    Pending: {view['pendingTasks']}"
+    yield f"    Running: {view['runningTasks']}"
+    yield ""
+    yield "  Resources:"
+    yield f"    CPU:    {view['resources']['cpuPercent']:.1f}%"
+    yield f"    Memory: {size(round(view['resources']['memoryBytes']))}"
+
+
+def _doing(worker: View) -> str:
+    task = worker["currentTaskId"]
+    return f"{worker['status']} (task {task})" if task else str(worker["status"])
+
+
+def _watch(context: Context) -> None:
+    """Show the pool again and again. Ends by Ctrl-C."""
+    screen = context.screen
+    if screen.terminal and not screen.json:
+        from acode.cli.pretty import live_text
+
+        with live_text(colour=screen.colour) as show:
+            for view in _looks(context):
+                show("\n".join(lines(view)))
+    for view in _looks(context):
+        _print(context, view)
+        screen.flush()
+
+
+def _looks(context: Context) -> Iterator[View]:
+    while True:
+        yield look(context)
+        sleep(REFRESH_SECONDS)
+
+
+def list_workers(context: Context) -> int:
+    """Print the workers."""
+    workers, screen = look(context)["workers"], context.screen
+    if screen.json:
+        screen.data(workers)
+    elif screen.quiet:
+        for worker in workers:
+            screen.line(f"worker-{worker['id']}")
+    elif workers:
+        screen.table(COLUMNS, [_row(worker, context.app.clock.now()) for worker in workers])
+    else:
+        screen.note(NOBODY)
+    return 0
+
+
+def _row(worker: View, now: int) -> list[str]:
+    started: str | None = worker["startedAt"]
+    return [
+        f"worker-{worker['id']}",
+        worker["status"],
+        str(worker["pid"] or "-"),
+        worker["mode"],
+        str(worker["tasksCompleted"]),
+        str(worker["tasksFailed"]),
+        str(worker["restarts"]),
+        ago(from_iso(started) if started else None, now),
+        worker["currentTaskId"] or "-",
+    ]
+
+
+def scale_arguments(parser: Parser) -> None:
+    """What `worker scale` takes."""
+    parser.add_argument(
+        "count", type=whole_number(-1_000_000_000), metavar="N", help="how many workers"
+    )
+
+
+def scale(context: Context) -> int:
+    """Give the pool another size."""
+    screen, socket = context.screen, context.app.project.control_socket
+    with screen.working("scaling"):
+        done: Any = ask(socket, "scale", count=context.args.count, seconds=SCALE_SECONDS)
+    if screen.json:
+        screen.data(done)
+        return 0
+    screen.said(f"Worker pool scaled to {number(done['count'], 'worker')}")
+    if done["message"]:
+        screen.note(done["message"])
+    return 0

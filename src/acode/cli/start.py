@@ -1,0 +1,133 @@
+"""`acode worker start`: a daemon in the background, or in this command's place."""
+
+import os
+from argparse import Namespace
+from typing import TYPE_CHECKING, Any
+
+from acode.cli.context import Context
+from acode.cli.human import number
+from acode.cli.parser import Parser, values, whole_number
+from acode.cli.render import complain
+from acode.engine.launch import become, launch
+from acode.engine.lock import holder
+from acode.engine.options import DaemonOptions
+from acode.engine.tools import locate
+from acode.errors import DockerUnavailable, PoolRunning, WorkerStartFailed
+from acode.model.task import Mode
+
+if TYPE_CHECKING:
+    from acode.settings import Settings
+
+
+def start_arguments(parser: Parser) -> None:
+    """What `worker start` takes."""
+    parser.add_argument(
+        "--count",
+        type=whole_number(-1_000_000_000),
+        metavar="N",
+        help="how many workers (workers.count)",
+    )
+    parser.add_argument("--mode", choices=values(Mode), help="how tasks are run (workers.mode)")
+    for name, text in (
+        ("--keep-worktrees", "keep the directories that tasks worked in, for a look afterwards"),
+        ("--keep-containers", "keep the containers that tasks ran in, for a look afterwards"),
+        ("--foreground", "stay in the foreground, for service managers"),
+        ("--autoscale", "grow and shrink with the work (autoscale)"),
+    ):
+        parser.add_argument(name, action="store_true", help=text)
+
+
+def start(context: Context) -> int:
+    """Start the pool of this project."""
+    app, screen = context.app, context.screen
+    if holder(app.project.daemon_lock) is not None:
+        raise PoolRunning("the worker pool of this project runs already")
+    locate(app.settings.tools.required)
+    options = _options(context)
+    app.project.prepare()
+    if not screen.json:
+        size = _first_size(context, options)
+        screen.said(f"Starting worker pool with {number(size, 'worker')}...")
+        screen.flush()
+    if context.args.foreground:
+        become(options)
+    with screen.working("starting the workers"):
+        told = launch(options, app.project.daemon_output)
+    _refuse(told, app.project.daemon_output)
+    _tell(context, options, told)
+    return 0
+
+
+def _options(context: Context) -> DaemonOptions:
+    args, settings = context.args, context.app.settings
+    return DaemonOptions(
+        root=context.app.project.root,
+        config=_config_file(args),
+        count=_count(context),
+        mode=_mode(Mode(args.mode or settings.workers.mode), settings),
+        autoscale=args.autoscale,
+        keep_worktrees=args.keep_worktrees,
+        foreground=args.foreground,
+    )
+
+
+def _config_file(args: Namespace) -> str | None:
+    """Where it is whatever directory the daemon works in."""
+    given: str | None = getattr(args, "config", None)
+    return given and os.path.abspath(given)
+
+
+def _count(context: Context) -> int | None:
+    """How many were asked for, within the bounds."""
+    count, workers = context.args.count, context.app.settings.workers
+    if count is None:
+        return None
+    within = max(workers.min, min(count, workers.max))
+    if within != count:
+        bound = "workers.max" if count > within else "workers.min"
+        context.screen.note(f"{within} instead of {count}: {bound} is {within}")
+    return int(within)
+
+
+def _mode(wanted: Mode, settings: "Settings") -> Mode:
+    """Containers only where they can be had; processes in their place only where that is fine."""
+    if wanted is Mode.PROCESS:
+        return wanted
+    problem = "this version runs tasks as processes only, not in containers"
+    if not settings.workers.docker.fallback_to_local:
+        raise DockerUnavailable(problem)
+    complain(DockerUnavailable(problem, "going on with processes, as workers.docker allows"))
+    return Mode.PROCESS
+
+
+def _first_size(context: Context, options: DaemonOptions) -> int:
+    settings = context.app.settings
+    if options.count is not None:
+        return options.count
+    grows = options.autoscale or settings.autoscale.enabled
+    return settings.autoscale.initial if grows else settings.workers.count
+
+
+def _refuse(told: Any, output: str) -> None:
+    failures, workers = told["failures"], told["workers"]
+    if not failures:
+        return
+    reasons = "; ".join(dict.fromkeys(failures))
+    if len(failures) >= workers:
+        raise WorkerStartFailed(f"no worker could be started: {reasons}", f"see {output}")
+    raise WorkerStartFailed(
+        f"{len(failures)} of {number(workers, 'worker')} could not be started: {reasons}",
+        f"the others work and these are tried again; see {output}",
+    )
+
+
+def _tell(context: Context, options: DaemonOptions, told: Any) -> None:
+    screen = context.screen
+    if screen.json:
+        from acode.cli.pool import look
+
+        screen.data(look(context))
+        return
+    screen.said("✓ Worker pool started")
+    screen.said(f"  Workers: {told['workers']}")
+    screen.said(f"  Mode: {options.mode}")
