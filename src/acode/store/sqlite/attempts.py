@@ -14,7 +14,17 @@ from acode.model.verdict import Fail, Report, RetryAt
 from acode.store import transitions
 from acode.store.base import Claim
 from acode.store.sqlite.claims import claim
-from acode.store.sqlite.rows import LEVEL, SEQ, TOKEN, Row, dead_letter_row, task_from, text
+from acode.store.sqlite.completions import Accepted, complete, follow_up, is_plain
+from acode.store.sqlite.rows import (
+    LEVEL,
+    SEQ,
+    TOKEN,
+    Row,
+    dead_letter_row,
+    settled_row,
+    task_from,
+    text,
+)
 from acode.store.sqlite.steps import steps_of
 from acode.store.sqlite.transaction import Transaction
 
@@ -28,22 +38,22 @@ class Finish(NamedTuple):
 
 def finish(tx: Transaction, finishes: Sequence[Finish]) -> list[list[Lease] | AcodeError]:
     """Write the ends of attempts whose token is still the current one, then claim anew."""
-    reported = {report.task_id for report, _ in finishes}
-    running = {row[0]: row for row in tx.among("running", reported)}
-    results: list[list[Lease] | AcodeError] = []
-    ended: list[_Ended] = []
-    for report, _ in finishes:
-        row = running.get(report.task_id)
-        if row is None or row[TOKEN] != report.token:
-            results.append(LeaseLost(f"the attempt of task {report.task_id} is not current"))
-            continue
-        del running[report.task_id]
-        task = task_from(row)
-        ended.append(_Ended(row, report, task, *transitions.finished(task, report)))
-        results.append([])
-    _write_ends(tx, ended)
+    reports = [report for report, _ in finishes]
+    times = Counter([report.task_id for report in reports])
+    plain = [one for one in reports if is_plain(one) and times[one.task_id] == 1]
+    others = [one for one in reports if not is_plain(one) or times[one.task_id] > 1]
+    accepted = complete(tx, plain) | _settle(tx, others)
+    results = [_result(report, accepted) for report in reports]
     _claim_next(tx, finishes, results)
     return results
+
+
+def _result(report: Report, accepted: Accepted) -> list[Lease] | AcodeError:
+    key = (report.task_id, report.token)
+    if key not in accepted:
+        return LeaseLost(f"the attempt of task {report.task_id} is not current")
+    accepted.remove(key)  # of two reports of the same attempt the first one counts
+    return []
 
 
 def _claim_next(
@@ -67,35 +77,30 @@ class _Ended(NamedTuple):
     reason: str
 
 
-def _write_ends(tx: Transaction, ended: list[_Ended]) -> None:
+def _settle(tx: Transaction, reports: Sequence[Report]) -> Accepted:
+    """Read the tasks, decide what becomes of them, write that."""
+    running = {row[0]: row for row in tx.among("running", {one.task_id for one in reports})}
+    ended: list[_Ended] = []
+    for report in reports:
+        row = running.get(report.task_id)
+        if row is not None and row[TOKEN] == report.token:
+            del running[report.task_id]
+            task = task_from(row)
+            ended.append(_Ended(row, report, task, *transitions.finished(task, report)))
+    _write(tx, ended)
+    return {(one.report.task_id, one.report.token) for one in ended}
+
+
+def _write(tx: Transaction, ended: list[_Ended]) -> None:
     tx.put("settle", [settled_row(one.row[SEQ], one.task) for one in ended])
     tx.put("insert_attempts", [_attempt_row(one) for one in ended])
     tx.put("insert_history", [_history_row(one, tx.now) for one in ended])
-    for (status, level), n in Counter((e.task.status, e.row[LEVEL]) for e in ended).items():
-        tx.count("running", status.value, level, n)
     for one in ended:
+        tx.count("running", one.task.status.value, one.row[LEVEL])
         if one.task.status is Status.FAILED:
             _bury(tx, one)
     completed = [one for one in ended if one.task.status is Status.COMPLETED]
-    if completed:
-        tx.put("forget_steps", [(one.task.id,) for one in completed])
-        _unblock(tx, [one.row[SEQ] for one in completed])
-
-
-def settled_row(seq: int, task: Task) -> Row:
-    """A row of the query `settle`."""
-    return (
-        seq,
-        task.status.value,
-        task.attempt_count,
-        task.ready_at,
-        task.started_at,
-        task.completed_at,
-        task.worker_id,
-        text(task.result),
-        text(task.error),
-        task.cancel and task.cancel.value,
-    )
+    follow_up(tx, {one.task.id: one.row[SEQ] for one in completed})
 
 
 def _attempt_row(one: _Ended) -> Row:
@@ -123,20 +128,3 @@ def _bury(tx: Transaction, one: _Ended) -> None:
     letter = transitions.dead_letter(one.task, first, steps)
     tx.run("insert_dead_letter", **dead_letter_row(letter, tx.now))
     tx.put("forget_steps", [(one.task.id,)])
-
-
-def _unblock(tx: Transaction, completed: list[int]) -> None:
-    # Two sets of completed tasks may free the same dependent.
-    free = {row[0] for row in tx.among("dependents_now_free", completed)}
-    if not free:
-        return
-    moved = []
-    for row in tx.among("some", free):
-        step = transitions.unblocked(task_from(row), tx.now)
-        tx.count("blocked", "pending", step.task.spec.priority.level)
-        moved.append((row[SEQ], step))
-    tx.put("settle", [settled_row(seq, step.task) for seq, step in moved])
-    tx.put(
-        "insert_history",
-        [(seq, "blocked", "pending", tx.now, "store", step.reason) for seq, step in moved],
-    )

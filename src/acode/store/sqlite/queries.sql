@@ -115,6 +115,13 @@ UPDATE tasks SET status = given.status, attempt_count = given.attempt_count,
                  result = given.result, error = given.error, cancel = given.cancel, token = NULL
 FROM given WHERE tasks.seq = given.seq;
 
+-- name: complete
+WITH given (id, token, completed_at, result) AS (VALUES {rows})
+UPDATE tasks SET status = 'completed', completed_at = given.completed_at, result = given.result,
+                 error = NULL, cancel = NULL, token = NULL
+FROM given WHERE tasks.id = given.id AND tasks.token = given.token
+RETURNING tasks.id, seq, last_attempt, worker_id, started_at, priority;
+
 -- name: wish_end
 UPDATE tasks SET cancel = :cancel WHERE seq = :seq;
 

@@ -59,6 +59,22 @@ def task_from(row: Row) -> Task:
     )
 
 
+def settled_row(seq: int, task: Task) -> Row:
+    """A row of the query `settle`."""
+    return (
+        seq,
+        task.status.value,
+        task.attempt_count,
+        task.ready_at,
+        task.started_at,
+        task.completed_at,
+        task.worker_id,
+        text(task.result),
+        text(task.error),
+        task.cancel and task.cancel.value,
+    )
+
+
 def attempt_from(row: Row) -> Attempt:
     """An attempt from the columns of `attempts_of`."""
     return Attempt(

@@ -1,7 +1,7 @@
 """One commit: a connection, a moment, and the tallies that change with it."""
 
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import chain
 from typing import Any
@@ -42,17 +42,16 @@ class Transaction:
         """A write; says how many rows it changed."""
         return self._execute(_statement(name), parameters).rowcount
 
-    def put(self, name: str, rows: Sequence[Row]) -> None:
-        """A set-based write."""
-        for statement, values in _batches(name, rows):
-            self._execute(statement, values)
-
-    def among(self, name: str, values: Collection[Any]) -> list[Row]:
-        """Every row of a query about a set of values, each given once."""
+    def put(self, name: str, rows: Sequence[Row]) -> list[Row]:
+        """A set-based write; the rows that it returns, if it returns any."""
         found: list[Row] = []
-        for statement, chunk in _batches(name, [(value,) for value in values]):
-            found += self._execute(statement, chunk)
+        for statement, values in _batches(name, rows):
+            found += self._execute(statement, values)
         return found
+
+    def among(self, name: str, values: Iterable[Any]) -> list[Row]:
+        """Every row of a query about a set of values, each given once."""
+        return self.put(name, [(value,) for value in values])
 
     def count(self, was: str | None, became: str | None, level: int, n: int = 1) -> None:
         """Note that `n` tasks of this priority level went from one status to another."""

@@ -8,9 +8,17 @@ from acode.model.state import FINISHED, Status
 from acode.model.task import Record, Task
 from acode.store import transitions
 from acode.store.base import Tidied
-from acode.store.sqlite.attempts import settled_row
 from acode.store.sqlite.reads import record
-from acode.store.sqlite.rows import SEQ, TOKEN, Row, dead_letter_from, record_text, task_from, text
+from acode.store.sqlite.rows import (
+    SEQ,
+    TOKEN,
+    Row,
+    dead_letter_from,
+    record_text,
+    settled_row,
+    task_from,
+    text,
+)
 from acode.store.sqlite.transaction import Transaction
 
 R = TypeVar("R")
