@@ -65,7 +65,7 @@ def _colored_line(record: Record, look: Look) -> str:
     colour = _LEVEL_COLOURS.get(record.level) if record.stream == "system" else None
     if colour:
         text = f"\x1b[{colour}m{text}"
-    if "\x1b[" in text:
+    if "\x1b[" in text and not text.endswith(_RESET):
         text += _RESET
     return f"\x1b[{source_colour(record)}m{_prefix(record)}{_RESET} {text}\n"
 
