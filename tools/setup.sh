@@ -54,3 +54,5 @@ echo "setup: installing acode[$extras] with the versions of constraints.txt"
 # The build backend first, so that it is pinned like everything else.
 pip_install hatchling editables
 pip_install --no-build-isolation --editable ".[$extras]"
+# Bytecode ahead of time: commands start faster, also where Python may not write it itself.
+"$venv/bin/python" -m compileall -q src
