@@ -11,7 +11,7 @@ from acode import __version__
 from tests.cli.conftest import ACODE, Project
 
 VERBS = {
-    "worker": ["logs", "attach"],
+    "worker": ["start", "status", "list", "scale", "stop", "logs", "attach"],
     "task": ["add", "list", "show", "wait", "logs", "cancel", "retry", "why"],
     "dlq": ["list", "show", "retry", "drop"],
     "queue": ["status", "pause", "resume", "check", "recover", "backup"],

@@ -11,7 +11,7 @@ from acode.sockets import call
 if TYPE_CHECKING:
     from _socket import socket
 
-ANSWER_SECONDS = 10.0
+ANSWER_SECONDS = 5.0
 """A daemon that has not answered a simple question by then hangs."""
 
 

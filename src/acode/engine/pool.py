@@ -47,6 +47,8 @@ class Pool:
 
     async def fill(self, count: int, mode: Mode) -> None:
         """Bring the pool to its first size; adopted workers count."""
+        # The first size is a choice like any other: the autoscaler lets it stand for a while.
+        self._scaled_at = self._clock.now()
         missing = count - len(self.roster.staying())
         if missing > 0:
             await self._supervisor.start(missing, mode)
