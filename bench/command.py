@@ -6,6 +6,9 @@ import sys
 
 ACODE = os.path.join(os.path.dirname(sys.executable), "acode")
 
+# A user's second command finds the bytecode that the first one wrote.
+ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+
 
 def acode(words: str, project: str) -> str:
     """Run `acode` in a project; its output."""
@@ -19,6 +22,6 @@ def bare_python(project: str) -> str:
 
 def _run(words: list[str], project: str) -> str:
     done = subprocess.run(
-        words, cwd=project, check=True, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
+        words, cwd=project, env=ENVIRONMENT, check=True, text=True, capture_output=True
     )
     return done.stdout

@@ -15,7 +15,7 @@ from acode.store.sqlite.claims import claim
 from acode.store.sqlite.connection import connect, version_of
 from acode.store.sqlite.intake import Addition, add
 from acode.store.sqlite.wishes import StepValue, Wish, each
-from acode.store.sqlite.writer import Book, DirectWriter, GroupWriter, Write, Writer
+from acode.store.sqlite.writer import Book, DirectWriter, Write, Writer
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -56,6 +56,8 @@ class SqliteStore:
         if not grouped:
             return cls(book, book, DirectWriter(book), None)
         from concurrent.futures import ThreadPoolExecutor
+
+        from acode.store.sqlite.group import GroupWriter
 
         reader = Book(path, connect(path, readonly=True), clock, ageing_ms)
         return cls(reader, book, GroupWriter(book), ThreadPoolExecutor(1, "acode-reader"))

@@ -1,6 +1,5 @@
 """Rows to structs and back."""
 
-import json
 from typing import Any
 
 import msgspec
@@ -21,6 +20,7 @@ from acode.model.task import (
 )
 
 _encode = msgspec.json.Encoder().encode
+decoded = msgspec.json.Decoder().decode
 _spec = msgspec.json.Decoder(TaskSpec).decode
 _result = msgspec.json.Decoder(Result).decode
 _failure = msgspec.json.Decoder(Failure).decode
@@ -120,7 +120,7 @@ def dead_letter_from(row: Row) -> DeadLetter:
         first_failure=from_iso(row[5]),
         last_failure=from_iso(row[6]),
         error_details=_failure(row[7]),
-        checkpoint=json.loads(row[8]),
+        checkpoint=decoded(row[8]),
     )
 
 

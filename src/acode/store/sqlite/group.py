@@ -1,0 +1,113 @@
+"""One thread that commits many writes at once. Imported only where it is used: threads cost."""
+
+import asyncio
+import threading
+from queue import Empty, SimpleQueue
+from typing import Any, NamedTuple
+
+from acode.errors import AcodeError, StoreUnusable
+from acode.store.sqlite.claims import claim
+from acode.store.sqlite.writer import Book, Write
+
+MAX_GROUP = 1000
+"""Requests in one commit; bounds the time that other processes wait for the lock."""
+
+
+class _Request(NamedTuple):
+    write: Write
+    request: Any
+    future: asyncio.Future[Any]
+    loop: asyncio.AbstractEventLoop
+
+
+class GroupWriter:
+    """One thread that takes whatever is waiting, commits it once, and answers everybody."""
+
+    def __init__(self, book: Book) -> None:
+        self._book = book
+        self._waiting: SimpleQueue[_Request | None] = SimpleQueue()
+        self._stopped = False
+        self._thread = threading.Thread(target=self._run, name="acode-writer", daemon=True)
+        self._thread.start()
+
+    async def write(self, write: Write, request: Any) -> Any:
+        """Queue one write; returns when the commit that holds it is on disk."""
+        if self._stopped:
+            raise StoreUnusable("the store is closed")
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+        self._waiting.put(_Request(write, request, future, loop))
+        return await future
+
+    def stop(self) -> None:
+        """Finish what was asked for; safe to call twice."""
+        self._stopped = True
+        self._waiting.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (group := self._next_group()) is not None:
+            _answer(group, self._outcomes(group))
+
+    def _next_group(self) -> list[_Request] | None:
+        first = self._waiting.get()
+        if first is None:
+            return None
+        group = [first]
+        while len(group) < MAX_GROUP:
+            try:
+                request = self._waiting.get_nowait()
+            except Empty:
+                break
+            if request is None:
+                self._waiting.put(None)
+                break
+            group.append(request)
+        return group
+
+    def _outcomes(self, group: list[_Request]) -> list[Any]:
+        try:
+            return self._commit(group)
+        except AcodeError as error:
+            return [error] * len(group)
+        except Exception as error:
+            if len(group) == 1:
+                return [error]
+            # One bad request must not take the others with it.
+            return [outcome for one in group for outcome in self._outcomes([one])]
+
+    def _commit(self, group: list[_Request]) -> list[Any]:
+        kinds: dict[Write, list[int]] = {}
+        for place, one in enumerate(group):
+            kinds.setdefault(one.write, []).append(place)
+        # Claims come last, so that they see what was added and finished with them.
+        order = sorted(kinds.items(), key=lambda kind: kind[0] is claim)
+        answers = self._book.commit(
+            [(write, [group[place].request for place in places]) for write, places in order]
+        )
+        outcomes: list[Any] = [None] * len(group)
+        for (_, places), results in zip(order, answers, strict=True):
+            for place, result in zip(places, results, strict=True):
+                outcomes[place] = result
+        return outcomes
+
+
+def _answer(group: list[_Request], outcomes: list[Any]) -> None:
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]] = {}
+    for one, outcome in zip(group, outcomes, strict=True):
+        by_loop.setdefault(one.loop, []).append((one.future, outcome))
+    for loop, pairs in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_resolve, pairs)
+        except RuntimeError:
+            continue  # the loop is gone, and with it whoever waited
+
+
+def _resolve(pairs: list[tuple[asyncio.Future[Any], Any]]) -> None:
+    for future, outcome in pairs:
+        if future.done():
+            continue  # the waiter was cancelled; the write stands
+        if isinstance(outcome, Exception):
+            future.set_exception(outcome)
+        else:
+            future.set_result(outcome)
