@@ -69,7 +69,7 @@ class Part:
     def blocks(self) -> Iterator[bytes]:
         """What was in it when it was opened: somebody may write faster than we read."""
         while (self._packed or self._left > 0) and (block := self.read()):
-            yield block if self._packed else block[: self._left]
+            yield block
             self._left -= len(block)
 
     def close(self) -> None:

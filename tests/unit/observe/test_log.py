@@ -153,11 +153,12 @@ def test_what_a_dead_worker_left_unfinished_is_not_continued(path: Path) -> None
 
 def test_a_record_that_was_cut_by_a_crash_does_not_spoil_the_next(path: Path) -> None:
     path.parent.mkdir()
-    path.write_bytes(b"@ 01W 01T 1\n1700000000000 O whole\n17000000000")
+    path.write_bytes(b"@ 01V 01T 1\n1700000000000 O whole\n17000000000")
     log = LogFile(str(path), ATTEMPT)
     log.write("O", b"next\n", NOW)
     log.close()
-    assert messages(path) == [b"whole", b"next"]
+    found = [(record.worker_id, record.message) for record in read(str(path))]
+    assert found == [("01V", b"whole"), ("01W", b"next")]
 
 
 def test_logs_are_for_the_owners_eyes_and_not_inherited(path: Path) -> None:

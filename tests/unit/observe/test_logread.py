@@ -2,6 +2,8 @@
 
 import gzip
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 from acode.observe.log import LogFile
 from acode.observe.logformat import Context
 from acode.observe.logparse import LINE_BYTES, LogParser, Record
-from acode.observe.logread import FIRST_REST, LONGEST_REST, Tail, follow, read
+from acode.observe.logread import FIRST_REST, LONGEST_REST, Part, Tail, follow, read
 
 NOW = 1_700_000_000_000
 ATTEMPT = Context("01W", "01T", 1)
@@ -279,17 +281,57 @@ def test_following_survives_that_the_part_it_reads_is_packed(path: Path) -> None
     log = log_of(path, 300)
     first, second = range(40), range(40, 80)
 
-    def pack_all() -> None:
+    def write_and_pack() -> None:
+        numbered(log, second)
         for part in path.parent.glob("x.log.?"):
             pack(part)
 
-    stage = Stage(
-        lambda: numbered(log, first),
-        pack_all,
-        lambda: numbered(log, second),
-        pack_all,
-    )
+    stage = Stage(lambda: numbered(log, first), write_and_pack)
     assert followed(path, stage) == [b"%d" % number for number in range(80)]
+
+
+WRITER = """
+import sys
+from acode.observe.log import LogFile
+from acode.observe.logformat import Context
+
+log = LogFile(sys.argv[1], Context("01W", "01T", 1), max_bytes=1_000, max_files=200)
+for number in range(6_000):
+    log.write("O", b"%d\\n" % number, 1_700_000_000_000)
+log.close()
+"""
+
+
+def test_following_a_log_that_rotates_all_the_time_misses_nothing(path: Path) -> None:
+    tail = Tail(str(path))
+    with subprocess.Popen([sys.executable, "-c", WRITER, str(path)]) as writer:
+        found = messages(list(follow(tail, lambda: writer.poll() is not None, lambda _: None)))
+    tail.close()
+    assert found == [b"%d" % number for number in range(6_000)]
+
+
+class Unlucky(Tail):
+    """Somebody writes and rotates when this one goes on to the next file."""
+
+    def __init__(self, path: Path, *acts: Callable[[], object]) -> None:
+        super().__init__(str(path))
+        self.acts = list(acts)
+
+    def _advance(self) -> Part | None:
+        if self._part and self.acts:
+            self.acts.pop()()
+        return super()._advance()
+
+
+def test_what_is_written_just_before_a_rotation_is_read(path: Path) -> None:
+    log = log_of(path, 60)
+    numbered(log, range(1))
+    tail = Unlucky(path, lambda: numbered(log, range(10, 20)))
+    found = messages(tail.poll())
+    numbered(log, range(1, 10))
+    found += messages(tail.poll())
+    tail.close()
+    assert found == [b"%d" % number for number in range(20)]
 
 
 def test_following_goes_on_with_what_is_left_if_it_was_too_slow(path: Path) -> None:
