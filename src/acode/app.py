@@ -10,10 +10,10 @@ from acode.clock import Clock, SystemClock
 from acode.errors import ConfigError
 from acode.model.priority import MINUTE_MS
 from acode.store.base import Store
-from acode.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     from acode.settings import Settings
+    from acode.store.sqlite import SqliteStore
 
 
 class App:
@@ -55,14 +55,14 @@ class App:
         is_there = self._config is not None or os.path.exists(self.config_file)
         return load(self.config_file if is_there else None, self._environ)
 
-    def store(self) -> SqliteStore:
+    def store(self) -> "SqliteStore":
         """The store, made if it is not there yet."""
         if self._store is None:
             self.project.prepare()
             self._store = self._open()
         return self._store
 
-    def existing_store(self) -> SqliteStore | None:
+    def existing_store(self) -> "SqliteStore | None":
         """The store if there is one; a look never makes it."""
         if self._store is None and os.path.exists(self.project.queue_db):
             self._store = self._open()
@@ -70,9 +70,14 @@ class App:
 
     def reader(self) -> Store:
         """A store to look into: an empty one where there is none."""
+        # Whoever asks the daemon only never pays for this import.
+        from acode.store.sqlite import SqliteStore
+
         return self.existing_store() or SqliteStore.open(":memory:", self.clock, grouped=False)
 
-    def _open(self) -> SqliteStore:
+    def _open(self) -> "SqliteStore":
+        from acode.store.sqlite import SqliteStore
+
         settings = self.settings
         if settings.store.url is not None:
             raise ConfigError("store.url: this version keeps the queue in .agent/queue.db only")

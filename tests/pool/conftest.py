@@ -43,6 +43,7 @@ class PoolProject:
         self.abandoned = False
         """A daemon was killed and no other has cleaned up after it."""
         self.keeps_workspaces = False
+        self.fuse = root.with_name("fuse")
 
     # The command line.
 
@@ -67,6 +68,12 @@ class PoolProject:
         """The id of a new task for the shell."""
         return self.cli.add(*flags, "--", command)
 
+    def add_all(self, specs: list[dict[str, Any]]) -> list[str]:
+        """The ids of a batch."""
+        done = self.run("task", "add", "-", "--json", text=json.dumps({"tasks": specs}))
+        assert done.code == 0, done
+        return [task["id"] for task in done.json]
+
     def show(self, task: str) -> Any:
         return self.ask("task", "show", task)
 
@@ -82,11 +89,12 @@ class PoolProject:
         lines = [json.loads(line) for line in done.out.splitlines()]
         return "\n".join(line["message"] for line in lines if line["stream"] == "stdout")
 
-    def hold(self, name: str, *flags: str) -> str:
-        """A task that has begun and goes on until `let_go`."""
+    def hold(self, name: str, *flags: str, stubborn: bool = False) -> str:
+        """A task that has begun and goes on until `let_go`; a stubborn one ignores SIGTERM."""
         started, go = self.root / f"{name}.started", self.root / f"{name}.go"
+        deaf = "trap '' TERM; " if stubborn else ""
         task = self.add(
-            f"touch {shlex.quote(str(started))}; "
+            f"{deaf}touch {shlex.quote(str(started))}; "
             f"while [ ! -e {shlex.quote(str(go))} ]; do sleep 0.02; done",
             *flags,
         )
@@ -138,6 +146,29 @@ class PoolProject:
         os.kill(daemon.pid, signal.SIGKILL)
         psutil.wait_procs([daemon, *zygotes], timeout=PATIENCE)
 
+    @property
+    def zygote(self) -> psutil.Process:
+        """The process that workers are forked from."""
+        (found,) = [child for child in self.daemon.children() if is_zygote(child)]
+        return found
+
+    def has_daemon(self) -> bool:
+        return holder(str(self.agent / "run" / "daemon.lock")) is not None
+
+    # Faults.
+
+    def prepare_fault(self, step: str, action: str = "kill", *, call: int = 1) -> None:
+        """The next daemon, or one of its processes, is struck at this step once it is armed."""
+        self.env["PYTHONPATH"] = str(Path(__file__).parent / "faults")
+        self.env["FAULT"] = f"{step}:{call}:{action}"
+        self.env["FAULT_FUSE"] = str(self.fuse)
+
+    def arm(self) -> None:
+        self.fuse.touch()
+
+    def is_struck(self) -> bool:
+        return not self.fuse.exists()
+
     def daemon_log(self) -> str:
         return (self.agent / "logs" / "daemon.log").read_text(encoding="utf-8")
 
@@ -156,6 +187,11 @@ class PoolProject:
             return any(f"{place}/".startswith(f"{root}/") for place in (process.cwd(), environ))
         except psutil.Error:
             return False
+
+    def zombies(self) -> list[psutil.Process]:
+        """Processes of this pool that have ended and that nobody has taken notice of."""
+        below = self.daemon.children(recursive=True) if self.has_daemon() else []
+        return [process for process in below if _is_zombie(process)]
 
     def leftovers(self) -> list[str]:
         """Sockets and temporary files that a stopped pool must not leave."""
@@ -186,6 +222,13 @@ class PoolProject:
 def is_gone(process: psutil.Process) -> bool:
     """Whether it has ended; that nobody has taken notice yet does not matter."""
     return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+
+
+def _is_zombie(process: psutil.Process) -> bool:
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
 
 
 def is_zygote(process: psutil.Process) -> bool:

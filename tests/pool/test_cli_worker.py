@@ -76,7 +76,7 @@ def test_stop_lets_a_running_task_finish(pool_project: PoolProject) -> None:
 @pytest.mark.req("027-FR-005")
 def test_stop_by_force_releases_the_running_task(pool_project: PoolProject) -> None:
     pool_project.start()
-    task = pool_project.hold("a")
+    task = pool_project.hold("a", stubborn=True)
     pool_project.stop("--force")
     shown = pool_project.show(task)
     assert (shown["status"], shown["attemptCount"]) == ("pending", 0)
@@ -356,7 +356,7 @@ def test_what_a_dead_daemon_left_is_no_obstacle(pool_project: PoolProject) -> No
 
 def test_workers_without_a_daemon_end_by_force_only(pool_project: PoolProject) -> None:
     pool_project.start(count=1)
-    task, workers = pool_project.hold("a"), pool_project.worker_pids()
+    task, workers = pool_project.hold("a", stubborn=True), pool_project.worker_pids()
     pool_project.kill_hard()
     done = pool_project.run("worker", "stop")
     assert (done.code, done.out) == (0, "no worker pool is running\n")
@@ -373,7 +373,7 @@ def test_workers_without_a_daemon_end_by_force_only(pool_project: PoolProject) -
 @pytest.mark.req("027-ERR-004")
 def test_a_daemon_that_hangs_is_told_of_and_ended_by_force(pool_project: PoolProject) -> None:
     pool_project.start(count=1)
-    task, daemon = pool_project.hold("a"), pool_project.daemon
+    task, daemon = pool_project.hold("a", stubborn=True), pool_project.daemon
     daemon.suspend()
     problem_of(pool_project.run("worker", "stop"), 1, "WORKER-004")
     assert not is_gone(daemon)

@@ -5,10 +5,9 @@ from time import sleep
 from typing import Any
 
 from acode.cli.context import Context, drive
-from acode.cli.human import ago, number, size, span
+from acode.cli.human import number, size, span
 from acode.cli.parser import Parser, whole_number
 from acode.cli.render import Column
-from acode.clock import from_iso
 from acode.engine.client import ask
 from acode.errors import PoolNotRunning
 from acode.model.state import Status
@@ -23,11 +22,8 @@ COLUMNS = (
     Column("ID"),
     Column("STATUS", coloured=True),
     Column("PID"),
-    Column("MODE"),
     Column("DONE"),
     Column("FAILED"),
-    Column("RESTARTS"),
-    Column("STARTED"),
     Column("TASK"),
 )
 
@@ -138,23 +134,19 @@ def list_workers(context: Context) -> int:
         for worker in workers:
             screen.line(f"worker-{worker['id']}")
     elif workers:
-        screen.table(COLUMNS, [_row(worker, context.app.clock.now()) for worker in workers])
+        screen.table(COLUMNS, [_row(worker) for worker in workers])
     else:
         screen.note(NOBODY)
     return 0
 
 
-def _row(worker: View, now: int) -> list[str]:
-    started: str | None = worker["startedAt"]
+def _row(worker: View) -> list[str]:
     return [
         f"worker-{worker['id']}",
         worker["status"],
         str(worker["pid"] or "-"),
-        worker["mode"],
         str(worker["tasksCompleted"]),
         str(worker["tasksFailed"]),
-        str(worker["restarts"]),
-        ago(from_iso(started) if started else None, now),
         worker["currentTaskId"] or "-",
     ]
 
