@@ -18,7 +18,7 @@ LOOK_SECONDS = 0.5
 def stop_arguments(parser: Parser) -> None:
     """What `worker stop` takes."""
     parser.add_argument(
-        "--force", action="store_true", help="end what runs now; it runs again with the next start"
+        "--force", action="store_true", help="end what runs now; it goes back to the queue"
     )
 
 

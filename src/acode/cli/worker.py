@@ -41,7 +41,7 @@ COMMANDS = (
         lazily("acode.cli.stop", "stop"),
         (
             "acode worker stop",
-            "acode worker stop --force    end what runs now; it runs again with the next start",
+            "acode worker stop --force    end what runs; it goes back to the queue",
         ),
         lazily("acode.cli.stop", "stop_arguments"),
     ),
