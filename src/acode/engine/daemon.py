@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -169,7 +170,8 @@ class Daemon:
             tag = "DIWX"[LEVELS.index(level)]
             self._journal.write(tag, f"{line}\n".encode(), self._clock.now())
             if self._options.foreground:
-                sys.stderr.write(f"{level}: {line}\n")
+                with suppress(OSError):  # whoever read it has gone; the log has it anyway
+                    sys.stderr.write(f"{level}: {line}\n")
 
     def _notice_failure(self, event: PoolEvent) -> None:
         if isinstance(event, WorkerCrashed | WorkerFailed) and not self._ready.is_set():
@@ -187,8 +189,8 @@ class Daemon:
             os.close(self._options.ready)
 
     async def _log_versions(self, tools: dict[str, str]) -> None:
-        for tool, path in tools.items():
-            said = await asyncio.to_thread(version, path)
+        asked = [asyncio.to_thread(version, path) for path in tools.values()]
+        for (tool, path), said in zip(tools.items(), await asyncio.gather(*asked), strict=True):
             self._events.emit(PoolNote("info", f"tool {tool} is {path}: {said}"))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from acode.errors import ToolMissing
 
-VERSION_SECONDS = 10.0
+VERSION_SECONDS = 5.0
 
 
 def locate(required: Iterable[str]) -> dict[str, str]:
