@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +15,17 @@ ACODE = str(Path(sys.executable).with_name("acode"))
 BATCH = """\
 - name: fetch
   title: Fetch the sources
-  command: git fetch --all
+  command: echo fetching; sleep 0.2
   priority: high
 - name: build
   title: Build
-  command: make
-  args: [-j4, all]
+  command: printf
+  args: ['built %s\n', all]
   after: [fetch]
   workstream: nightly
 - name: test
   title: Test
-  command: make test
+  command: echo attempt $ACODE_ATTEMPT; [ "$ACODE_ATTEMPT" -gt 1 ]
   after: [build]
   workstream: nightly
   timeout: 900
@@ -114,7 +115,7 @@ def queue_tasks(demo: Demo) -> dict[str, str]:
         "--priority",
         "low",
         "--",
-        "make docs",
+        "echo docs; echo a warning >&2; exit 3",
     )
     demo.run(*docs)
     demo.run(*docs)
@@ -183,6 +184,39 @@ def keep_it_safe(demo: Demo) -> None:
     demo.expect("the copy holds every task", copy == demo.ask("task", "list"))
 
 
+def run_everything(demo: Demo, ids: dict[str, str]) -> None:
+    """Start a pool, let it work, watch, scale and stop it."""
+    demo.chapter("Start a pool: it takes what waits, in the order of priority and dependencies")
+    demo.run("worker", "start", "--count", "3")
+    demo.run("task", "wait", ids["Test"], "--timeout", "60")
+    test = demo.ask("task", "show", ids["Test"])
+    demo.expect("the test was retried as it asked for", test["attemptCount"] == 2)
+    demo.run("task", "logs", ids["Test"])
+    demo.chapter("A task that fails says why, and is kept until somebody decides")
+    demo.run("task", "wait", ids["Docs"], "--timeout", "60", exits=1)
+    demo.run("dlq", "list")
+    demo.run("dlq", "drop", ids["Docs"])
+    demo.chapter("Look at the pool, change its size, cancel what runs, stop it")
+    demo.run("worker", "status")
+    demo.run("worker", "scale", "2")
+    long = demo.run("task", "add", "--title", "Long", "--", "sleep 600").strip()
+    demo.expect("it runs at once", is_soon(demo, long, "running"))
+    demo.run("task", "cancel", long)
+    demo.expect("it ends at once", is_soon(demo, long, "cancelled"))
+    demo.run("worker", "stop")
+    demo.expect("the pool is gone", not demo.ask("worker", "status")["isRunning"])
+
+
+def is_soon(demo: Demo, task: str, status: str) -> bool:
+    """Whether a task gets there within some seconds."""
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        if demo.ask("task", "show", task)["status"] == status:
+            return True
+        time.sleep(0.1)
+    return False
+
+
 def main() -> int:
     """Tell the whole story."""
     with tempfile.TemporaryDirectory(prefix="acode-demo-") as directory:
@@ -195,6 +229,7 @@ def main() -> int:
         change_minds(demo, ids)
         hold_the_queue(demo)
         add_at_once(demo)
+        run_everything(demo, ids)
         keep_it_safe(demo)
         return demo.summary()
 
