@@ -109,14 +109,14 @@ def _first_size(context: Context, options: DaemonOptions) -> int:
 
 
 def _refuse(told: Any, output: str) -> None:
-    failures, workers = told["failures"], told["workers"]
-    if not failures:
+    workers, missing = told["workers"], told["workers"] - told["started"]
+    if not missing:
         return
-    reasons = "; ".join(dict.fromkeys(failures))
-    if len(failures) >= workers:
+    reasons = "; ".join(told["reasons"])
+    if missing == workers:
         raise WorkerStartFailed(f"no worker could be started: {reasons}", f"see {output}")
     raise WorkerStartFailed(
-        f"{len(failures)} of {number(workers, 'worker')} could not be started: {reasons}",
+        f"{missing} of {number(workers, 'worker')} could not be started: {reasons}",
         f"the others work and these are tried again; see {output}",
     )
 

@@ -16,6 +16,7 @@ from acode.engine.control import Command, ControlServer
 from acode.engine.engine import Engine
 from acode.engine.lock import DaemonLock
 from acode.engine.options import DaemonOptions
+from acode.engine.roster import LIVE
 from acode.engine.status import pool_view
 from acode.engine.tools import locate, version
 from acode.errors import AcodeError, PoolNotRunning
@@ -74,6 +75,7 @@ class Daemon:
         self._control = ControlServer(self._project.control_socket, self._commands())
         await self._control.start()
         await self._engine.start(self._first_size())
+        await self._engine.pool.settle()
         self._ready.set()
         self._tell_ready()
         await self._log_versions(tools)
@@ -178,13 +180,14 @@ class Daemon:
             self._start_failures.append(event.reason)
 
     def _tell_ready(self) -> None:
-        workers = len(self._engine.roster)
-        failures = self._start_failures
-        if failures and len(failures) >= workers:
+        roster = self._engine.roster
+        started = roster.count(lambda slot: slot.status in LIVE)
+        if not started:
             self._hurried = True
             self._stopping.set()
         if self._options.ready is not None:
-            told = {"ok": {"workers": workers, "failures": failures}}
+            reasons = list(dict.fromkeys(self._start_failures))
+            told = {"ok": {"workers": len(roster), "started": started, "reasons": reasons}}
             os.write(self._options.ready, msgspec.json.encode(told) + b"\n")
             os.close(self._options.ready)
 

@@ -18,6 +18,8 @@ from acode.policy.scaling import Autoscale, Stoppable, choose_to_stop, clamp, de
 from acode.settings import Settings
 from acode.worker.wire import FrameType
 
+SETTLE_SECONDS = 30.0
+"""More than a worker may take to start, or to be killed because it does not."""
 KILL_MARGIN_SECONDS = 5.0
 """What a worker may take beyond its kill timeout before it is ended itself."""
 
@@ -125,8 +127,11 @@ class Pool:
     def _is_empty(self) -> bool:
         return len(self.roster) == 0
 
-    def is_settled(self) -> bool:
-        """Whether no worker is on its way up any more."""
+    async def settle(self) -> None:
+        """Wait until every worker is up or has failed."""
+        await _until(self._is_settled, SETTLE_SECONDS)
+
+    def _is_settled(self) -> bool:
         return all(slot.status is not WorkerStatus.STARTING for slot in self.roster)
 
 
