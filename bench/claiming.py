@@ -10,14 +10,15 @@ from statistics import median
 from acode.clock import SystemClock
 from acode.store.base import Circuit, Claim
 from acode.store.sqlite import AGEING_MS
-from acode.store.sqlite.attempts import claim
+from acode.store.sqlite.claims import claim
 from acode.store.sqlite.connection import connect
 from acode.store.sqlite.writer import Book
 from bench.filled import Filling, Shelf
-from bench.report import Line, at_most
-from bench.rounds import Scale, medians, seconds
+from bench.report import Line, Pair, at_most
+from bench.rounds import Rounds, Scale, seconds
 
 SMALL = 1_000
+GOAL = 1.2
 CLAIMS = 40
 """In each turn."""
 HELD = (Circuit("script", None),)
@@ -27,17 +28,20 @@ def measure(shelf: Shelf, scale: Scale) -> Iterator[Line]:
     """Compare the largest databases with the smallest."""
     sizes = (SMALL, scale.rows // 10, scale.rows)
     for mixed, layout in ((False, "one level"), (True, "four levels, completed between")):
-        turns = {size: _turn(shelf, Filling(size, mixed)) for size in sizes}
-        costs = medians(turns, scale.rounds)
-        for size in sizes[1:]:
-            yield at_most(_case(size, layout), costs[size], f"{SMALL:,}", costs[SMALL], 1.2)
-    turns = {held: _turn(shelf, Filling(scale.rows), held) for held in ((), HELD)}
-    costs = medians(turns, scale.rounds)
-    yield at_most(_case(scale.rows, "the older half held"), costs[HELD], "none held", costs[()])
+        turns = {f"{size:,}": _turn(shelf, Filling(size, mixed)) for size in sizes}
+        costs = Rounds(turns, scale.rounds)
+        small, *larger = turns
+        for size in larger:
+            yield at_most(f"claim, {size} pending, {layout}", Pair(costs, size, small), GOAL)
+    yield _held(shelf, scale)
 
 
-def _case(size: int, layout: str) -> str:
-    return f"claim, {size:,} pending, {layout}"
+def _held(shelf: Shelf, scale: Scale) -> Line:
+    """What an open circuit costs that holds the older half of the queue."""
+    filling = Filling(scale.rows)
+    turns = {"held": _turn(shelf, filling, HELD), "none held": _turn(shelf, filling)}
+    pair = Pair(Rounds(turns, scale.rounds), "held", "none held")
+    return at_most(f"claim, {scale.rows:,} pending, the older half held", pair)
 
 
 def _turn(shelf: Shelf, filling: Filling, held: Collection[Circuit] = ()) -> Callable[[], float]:

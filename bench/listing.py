@@ -13,8 +13,8 @@ from acode.store.base import Sort, TaskQuery
 from acode.store.sqlite import SqliteStore
 from bench.command import acode
 from bench.filled import Filling, Shelf
-from bench.report import Line, at_most
-from bench.rounds import Scale, medians, seconds
+from bench.report import Line, Pair, at_most
+from bench.rounds import Rounds, Scale, seconds
 
 SMALL = 1_000
 GOAL = 3.0
@@ -42,13 +42,14 @@ COMMANDS = ("task list", "task list --sort priority", "queue status")
 
 def measure(shelf: Shelf, scale: Scale) -> Iterator[Line]:
     """Compare the largest database with the smallest, inside and from the command line."""
-    projects = {size: shelf.filled(Filling(size // 2, mixed=True)) for size in (SMALL, scale.rows)}
+    sizes = (SMALL, scale.rows)
+    projects = {f"{size:,}": shelf.filled(Filling(size // 2, mixed=True)) for size in sizes}
     for case, read in READS_OF_STORE.items():
         turns = {size: _reading(project, read) for size, project in projects.items()}
-        yield _line(case, scale, medians(turns, scale.rounds))
+        yield _line(case, Rounds(turns, scale.rounds), *projects)
     for words in COMMANDS:
         turns = {size: _running(project, words) for size, project in projects.items()}
-        yield _line(f"acode {words}", scale, medians(turns, scale.rounds * 3))
+        yield _line(f"acode {words}", Rounds(turns, scale.rounds * 3), *projects)
 
 
 def _reading(project: Project, read: Read) -> Callable[[], float]:
@@ -60,6 +61,5 @@ def _running(project: Project, words: str) -> Callable[[], float]:
     return lambda: seconds(lambda: acode(words, project.root))
 
 
-def _line(case: str, scale: Scale, costs: dict[int, float]) -> Line:
-    large = costs[scale.rows]
-    return at_most(f"{case}, {scale.rows:,} rows", large, f"{SMALL:,}", costs[SMALL], GOAL)
+def _line(case: str, costs: Rounds, small: str, large: str) -> Line:
+    return at_most(f"{case}, {large} rows", Pair(costs, large, small), GOAL)

@@ -1,4 +1,4 @@
-"""Other durable queues on SQLite, each driven as its own documentation does.
+"""Other durable queues on SQLite, each driven as its own documentation does it.
 
 Each adds, takes and completes `tasks` no-op tasks and commits at every step, unless it says so.
 """

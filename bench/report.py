@@ -3,37 +3,47 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from bench.rounds import Rounds
+
 
 class Line(NamedTuple):
     """One comparison."""
 
     case: str
     ours: str
-    peer: str
+    beside: str
     ratio: float | None = None
     goal: str = ""
     met: bool | None = None
 
 
+class Pair(NamedTuple):
+    """Two contestants of the same rounds."""
+
+    rounds: Rounds
+    ours: str
+    theirs: str
+
+
 HEADINGS = ("question", "ours", "beside", "ratio", "goal", "met")
 
 
-def at_least(case: str, ours: float, peer: str, theirs: float, goal: float | None = None) -> Line:
+def at_least(case: str, pair: Pair, goal: float | None = None) -> Line:
     """Two rates: ours should be this many times theirs."""
-    ratio = ours / theirs
-    beside = f"{peer}: {theirs:,.0f}/s"
-    if goal is None:
-        return Line(case, f"{ours:,.0f}/s", beside, ratio)
-    return Line(case, f"{ours:,.0f}/s", beside, ratio, f"≥ {goal:g}x", ratio >= goal)
+    rounds, ours, theirs = pair
+    ratio = rounds.ratio(ours, theirs)
+    beside = f"{theirs}: {rounds.median(theirs):,.0f}/s"
+    line = Line(case, f"{rounds.median(ours):,.0f}/s", beside, ratio)
+    return line if goal is None else line._replace(goal=f"≥ {goal:g}x", met=ratio >= goal)
 
 
-def at_most(case: str, ours: float, peer: str, theirs: float, goal: float | None = None) -> Line:
+def at_most(case: str, pair: Pair, goal: float | None = None) -> Line:
     """Two durations in seconds: ours should be no more than this many times theirs."""
-    ratio = ours / theirs
-    beside = f"{peer}: {duration(theirs)}"
-    if goal is None:
-        return Line(case, duration(ours), beside, ratio)
-    return Line(case, duration(ours), beside, ratio, f"≤ {goal:g}x", ratio <= goal)
+    rounds, ours, theirs = pair
+    ratio = rounds.ratio(ours, theirs)
+    beside = f"{theirs}: {duration(rounds.median(theirs))}"
+    line = Line(case, duration(rounds.median(ours)), beside, ratio)
+    return line if goal is None else line._replace(goal=f"≤ {goal:g}x", met=ratio <= goal)
 
 
 def duration(seconds: float) -> str:
@@ -57,4 +67,4 @@ def table(lines: Iterable[Line]) -> str:
 def _cells(line: Line) -> tuple[str, ...]:
     ratio = "" if line.ratio is None else f"{line.ratio:.2f}x"
     met = {True: "yes", False: "NO", None: ""}[line.met]
-    return (line.case, line.ours, line.peer, ratio, line.goal, met)
+    return (line.case, line.ours, line.beside, ratio, line.goal, met)

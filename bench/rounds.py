@@ -3,9 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from statistics import median
-from typing import NamedTuple, TypeVar
-
-Name = TypeVar("Name")
+from typing import NamedTuple
 
 
 class Scale(NamedTuple):
@@ -20,17 +18,35 @@ class Scale(NamedTuple):
     """Rows of the largest database."""
 
 
-FULL = Scale(rounds=5, tasks=20_000, committed=1_000, rows=1_000_000)
+FULL = Scale(rounds=7, tasks=20_000, committed=500, rows=1_000_000)
 QUICK = Scale(rounds=2, tasks=4_000, committed=200, rows=50_000)
 
 
-def medians(contestants: Mapping[Name, Callable[[], float]], rounds: int) -> dict[Name, float]:
-    """The median result of each, after `rounds` rounds in which each has one turn."""
-    results: dict[Name, list[float]] = {name: [] for name in contestants}
-    for _ in range(rounds):
-        for name, measure in contestants.items():
-            results[name].append(measure())
-    return {name: median(values) for name, values in results.items()}
+class Rounds:
+    """What each contestant reached, round by round."""
+
+    def __init__(self, turns: Mapping[str, Callable[[], float]], rounds: int) -> None:
+        self._results: dict[str, list[float]] = {name: [] for name in turns}
+        for _ in range(rounds):
+            for name, turn in turns.items():
+                self._results[name].append(turn())
+
+    def median(self, name: str) -> float:
+        """The middle one of a contestant's results."""
+        return median(self._results[name])
+
+    def least(self, name: str) -> float:
+        """The smallest of a contestant's results."""
+        return min(self._results[name])
+
+    def most(self, name: str) -> float:
+        """The largest of a contestant's results."""
+        return max(self._results[name])
+
+    def ratio(self, one: str, other: str) -> float:
+        """The middle one of the ratios within each round: disk and machine change in between."""
+        pairs = zip(self._results[one], self._results[other], strict=True)
+        return median(first / second for first, second in pairs)
 
 
 def seconds(action: Callable[[], object]) -> float:

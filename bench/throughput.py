@@ -13,9 +13,10 @@ from acode.model.verdict import Complete, Report
 from acode.store.base import Claim
 from acode.store.sqlite import SqliteStore
 from bench import peers
+from bench.disk import sync_seconds
 from bench.filled import Shelf
-from bench.report import Line, at_least
-from bench.rounds import Scale, medians, seconds
+from bench.report import Line, Pair, at_least, duration
+from bench.rounds import Rounds, Scale, seconds
 
 WORKERS = 100
 PRODUCERS = 100
@@ -37,13 +38,20 @@ def measure(shelf: Shelf, scale: Scale) -> Iterator[Line]:
         turns[name] = _theirs(shelf.directory, scale.committed, peer)
     for name, peer in peers.OTHERS.items():
         turns[name] = _theirs(shelf.directory, scale.tasks, peer)
-    rates = medians(turns, scale.rounds)
-    fastest = max(peers.DURABLE, key=lambda name: rates[name])
+    turns["fsync"] = lambda: sync_seconds(shelf.directory)
+    rates = Rounds(turns, scale.rounds)
+    goals = {max(peers.DURABLE, key=rates.median): 10, peers.BATCHED: 0.5}
     for ours in ("batches of 250", "single adds"):
-        case = f"add, claim, complete ({ours})"
         for name in (*peers.DURABLE, *peers.OTHERS):
-            goal = 10 if name == fastest else 0.5 if name == peers.BATCHED else None
-            yield at_least(case, rates[ours], name, rates[name], goal)
+            case = f"add, claim, complete ({ours})"
+            yield at_least(case, Pair(rates, ours, name), goals.get(name))
+    yield _fsync(rates)
+
+
+def _fsync(rates: Rounds) -> Line:
+    """How quick the disk was meanwhile: the quicker, the less a shared commit can save."""
+    least, most = duration(rates.least("fsync")), duration(rates.most("fsync"))
+    return Line("an fsync meanwhile", duration(rates.median("fsync")), f"from {least} to {most}")
 
 
 def _theirs(directory: str, tasks: int, peer: peers.Peer) -> Callable[[], float]:

@@ -17,8 +17,8 @@ from acode.ids import new_id
 from acode.model.task import Submission, TaskSpec
 from acode.store.sqlite import SqliteStore
 from bench.filled import Shelf
-from bench.report import Line, at_least, duration
-from bench.rounds import Scale
+from bench.report import Line, Pair, at_least, duration
+from bench.rounds import Rounds, Scale
 
 PROCESSES = 8
 QUEUE_SIZE = 1_000_000
@@ -30,6 +30,7 @@ _barrier: Barrier
 class Stint(NamedTuple):
     """What one process did, on a clock that all share."""
 
+    tasks: int
     begin: float
     end: float
     longest_add: float
@@ -37,16 +38,19 @@ class Stint(NamedTuple):
 
 def measure(shelf: Shelf, scale: Scale) -> Iterator[Line]:
     """Compare eight writers with one that has as much to add."""
-    alone: list[float] = []
-    together: list[float] = []
     stints: list[Stint] = []
-    for _ in range(scale.rounds):
-        alone.append(_rate(scale.committed, _run(shelf, 1, scale.committed)))
+
+    def alone() -> float:
+        return _rate(_run(shelf, 1, scale.committed))
+
+    def together() -> float:
         crowd = _run(shelf, PROCESSES, scale.committed // PROCESSES)
-        together.append(_rate(scale.committed, crowd))
-        stints += crowd
+        stints.extend(crowd)
+        return _rate(crowd)
+
+    rates = Rounds({"1 process": alone, "together": together}, scale.rounds)
     case = f"{PROCESSES} processes adding at once, no error"
-    yield at_least(case, median(together), "1 process", median(alone), 1)
+    yield at_least(case, Pair(rates, "together", "1 process"), 1)
     yield _slowest(stints)
 
 
@@ -61,8 +65,9 @@ def _slowest(stints: list[Stint]) -> Line:
     )
 
 
-def _rate(tasks: int, stints: list[Stint]) -> float:
-    return tasks / (max(stint.end for stint in stints) - min(stint.begin for stint in stints))
+def _rate(stints: list[Stint]) -> float:
+    span = max(stint.end for stint in stints) - min(stint.begin for stint in stints)
+    return sum(stint.tasks for stint in stints) / span
 
 
 def _run(shelf: Shelf, count: int, tasks: int) -> list[Stint]:
@@ -89,4 +94,4 @@ def _add(path: str, tasks: int) -> Stint:
         moments.append(monotonic())
     drive(store.close())
     waits = (after - before for before, after in pairwise(moments))
-    return Stint(moments[0], moments[-1], max(waits))
+    return Stint(tasks, moments[0], moments[-1], max(waits))
