@@ -157,7 +157,14 @@ class SqliteStore:
         """Copy the store to a new file while it is in use."""
         from acode.store.sqlite.backup import copy
 
-        await self._in_reader(copy, self._reader.path, path)
+        self._check_open()
+        if self._readers is None:
+            copy(self._reader.path, path)
+            return
+        import asyncio
+
+        # Not in the thread of the reader: others want to read meanwhile.
+        await asyncio.to_thread(copy, self._reader.path, path)
 
     async def tidy(self, *, finished_before: int, steps_before: int) -> Tidied:
         """Archive old finished tasks; remove old checkpoints of finished ones."""

@@ -20,6 +20,8 @@ BUSY_SECONDS = 30.0
 CACHED_STATEMENTS = 512
 """Set-based queries come in up to 64 lengths each."""
 WAL_LIMIT_BYTES = 64 * 1024 * 1024
+APPLICATION_ID = 0x61636F64
+"""Marks the file as ours: `acod`."""
 
 _PRAGMAS = (
     "PRAGMA journal_mode = WAL",
@@ -34,7 +36,7 @@ _PRAGMAS = (
 def connect(path: str, *, readonly: bool = False) -> sqlite3.Connection:
     """A connection to an existing or new store, with the newest schema."""
     with translated(path):
-        _make_private(path)
+        make_private(path)
         connection = sqlite3.connect(
             path,
             isolation_level=None,
@@ -43,6 +45,7 @@ def connect(path: str, *, readonly: bool = False) -> sqlite3.Connection:
             cached_statements=CACHED_STATEMENTS,
         )
         try:
+            _refuse_foreign(connection, path)
             for pragma in _PRAGMAS:
                 connection.execute(pragma)
             if readonly:
@@ -55,7 +58,7 @@ def connect(path: str, *, readonly: bool = False) -> sqlite3.Connection:
         return connection
 
 
-def _make_private(path: str) -> None:
+def make_private(path: str) -> None:
     """A new file is for its owner only: it will hold the environment of tasks."""
     if path != ":memory:" and not os.path.exists(path):
         with suppress(OSError):  # SQLite says better what is wrong
@@ -81,16 +84,19 @@ def migrate(connection: sqlite3.Connection) -> None:
         found = version_of(connection)
         if found > newest:
             raise StoreTooNew(f"the store has schema {found}, this acode knows {newest}")
-        _refuse_foreign(connection, found)
         for version in range(found + 1, newest + 1):
             _run_script(connection, version)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {newest}")
 
 
-def _refuse_foreign(connection: sqlite3.Connection, version: int) -> None:
+def _refuse_foreign(connection: sqlite3.Connection, path: str) -> None:
+    """Leave the database of another program alone, before anything is set in it."""
+    # In this order: whoever makes the store meanwhile writes both at once.
     tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-    if version == 0 and tables:
-        raise StoreDamaged("the file is a database of something else, not an acode store")
+    mark = connection.execute("PRAGMA application_id").fetchone()[0]
+    if tables and mark != APPLICATION_ID:
+        raise StoreDamaged(f"{path} is a database of something else, not an acode store")
 
 
 def _run_script(connection: sqlite3.Connection, version: int) -> None:
@@ -147,14 +153,22 @@ def translated(path: str) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise _translation(error, path) from error
+    except UnicodeDecodeError as error:
+        # Even SQLite's messages quote what they stumble over.
+        raise StoreDamaged(f"{path} is damaged ({error})") from error
 
 
 def _translation(error: sqlite3.Error, path: str) -> AcodeError:
+    if str(error).startswith("Could not decode"):
+        # Has no number, and quotes what it could not read.
+        return StoreDamaged(f"{path} is damaged (text that is not UTF-8)")
     for code, kind, message in (
         (sqlite3.SQLITE_FULL, DiskFull, "no room left on the disk of {path}"),
         (sqlite3.SQLITE_BUSY, StoreBusy, "another process keeps {path} locked"),
         (sqlite3.SQLITE_LOCKED, StoreBusy, "another process keeps {path} locked"),
         (sqlite3.SQLITE_CORRUPT, StoreDamaged, "{path} is damaged ({error})"),
+        (sqlite3.SQLITE_ERROR, StoreDamaged, "{path} is damaged ({error})"),
+        (sqlite3.SQLITE_CONSTRAINT, StoreDamaged, "{path} contradicts itself ({error})"),
         (sqlite3.SQLITE_NOTADB, StoreDamaged, "{path} is not a database"),
         (sqlite3.SQLITE_CANTOPEN, StoreUnusable, "{path} cannot be opened"),
         (sqlite3.SQLITE_READONLY, StoreUnusable, "{path} cannot be written"),

@@ -5,7 +5,7 @@ import threading
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
-from acode.errors import AcodeError, StoreUnusable
+from acode.errors import DiskFull, StoreBusy, StoreUnusable
 from acode.store.sqlite.claims import claim
 from acode.store.sqlite.writer import Book, Write
 
@@ -27,22 +27,26 @@ class GroupWriter:
         self._book = book
         self._waiting: SimpleQueue[_Request | None] = SimpleQueue()
         self._stopped = False
+        self._gate = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="acode-writer", daemon=True)
         self._thread.start()
 
     async def write(self, write: Write, request: Any) -> Any:
         """Queue one write; returns when the commit that holds it is on disk."""
-        if self._stopped:
-            raise StoreUnusable("the store is closed")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
-        self._waiting.put(_Request(write, request, future, loop))
+        with self._gate:
+            if self._stopped:
+                raise StoreUnusable("the store is closed")
+            self._waiting.put(_Request(write, request, future, loop))
         return await future
 
     def stop(self) -> None:
         """Finish what was asked for; safe to call twice."""
-        self._stopped = True
-        self._waiting.put(None)
+        # Nothing may come after the mark of the end: it would never be answered.
+        with self._gate:
+            self._stopped = True
+            self._waiting.put(None)
         self._thread.join()
 
     def _run(self) -> None:
@@ -68,7 +72,8 @@ class GroupWriter:
     def _outcomes(self, group: list[_Request]) -> list[Any]:
         try:
             return self._commit(group)
-        except AcodeError as error:
+        except (DiskFull, StoreBusy) as error:
+            # The same for everybody; finding out one by one would take for ever.
             return [error] * len(group)
         except Exception as error:
             if len(group) == 1:

@@ -8,7 +8,7 @@ from acode.model.state import Status
 from acode.model.task import Submission, Task
 from acode.store.admission import Present, Standing, admit
 from acode.store.base import Added
-from acode.store.sqlite.rows import text
+from acode.store.sqlite.rows import sensible, text
 from acode.store.sqlite.transaction import Transaction
 
 
@@ -55,6 +55,7 @@ class _Intake:
         self._keys = {row[0]: row[1] for row in rows}
         self._note_standings(row[1:] for row in rows)
 
+    @sensible
     def _note_standings(self, rows: Iterable[Any]) -> None:
         for id_, seq, status in rows:
             self._standings[id_] = Standing(Status(status), archived=seq is None)

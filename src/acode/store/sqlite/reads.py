@@ -18,6 +18,7 @@ from acode.store.sqlite.rows import (
     move_from,
     open_attempt,
     record_from,
+    sensible,
     task_from,
 )
 from acode.store.sqlite.transaction import Transaction
@@ -133,6 +134,7 @@ def wishes(tx: Transaction) -> list[Task]:
     return [task_from(row) for row in tx.all("wishes")]
 
 
+@sensible
 def counts(tx: Transaction) -> Counts:
     """The queue at a glance."""
     by_status = dict.fromkeys(Status, 0)

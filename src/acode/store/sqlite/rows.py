@@ -1,10 +1,13 @@
 """Rows to structs and back."""
 
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
 from acode.clock import from_iso, iso
+from acode.errors import StoreDamaged
 from acode.model.ending import Ending, Usage
 from acode.model.failure import Failure
 from acode.model.state import Status
@@ -19,14 +22,31 @@ from acode.model.task import (
     TaskSpec,
 )
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def sensible(parse: Callable[P, T]) -> Callable[P, T]:
+    """Say that the store is damaged where its rows make no sense."""
+
+    @wraps(parse)
+    def parsed(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return parse(*args, **kwargs)
+        except (LookupError, TypeError, ValueError) as error:
+            raise StoreDamaged(f"a row of the store makes no sense ({error})") from error
+
+    return parsed
+
+
 _encode = msgspec.json.Encoder().encode
-decoded = msgspec.json.Decoder().decode
 _spec = msgspec.json.Decoder(TaskSpec).decode
 _result = msgspec.json.Decoder(Result).decode
 _failure = msgspec.json.Decoder(Failure).decode
 _ending = msgspec.json.Decoder(Ending).decode
 _usage = msgspec.json.Decoder(Usage).decode
 _record = msgspec.json.Decoder(Record).decode
+_value = msgspec.json.Decoder().decode
 _STATUS = {status.value: status for status in Status}
 
 Row = tuple[Any, ...]
@@ -40,6 +60,7 @@ def text(value: Any) -> str | None:
     return None if value is None else _encode(value).decode()
 
 
+@sensible
 def task_from(row: Row) -> Task:
     """A task from the columns of the query `columns`."""
     return Task(
@@ -75,6 +96,7 @@ def settled_row(seq: int, task: Task) -> Row:
     )
 
 
+@sensible
 def attempt_from(row: Row) -> Attempt:
     """An attempt from the columns of `attempts_of`."""
     return Attempt(
@@ -96,6 +118,7 @@ def open_attempt(task: Task) -> list[Attempt]:
     return [Attempt(number=task.last_attempt, worker_id=worker_id, started_at=started_at)]
 
 
+@sensible
 def move_from(row: Row, task_id: str) -> Move:
     """A move from the columns of `history_of`."""
     return Move(
@@ -109,6 +132,7 @@ def move_from(row: Row, task_id: str) -> Move:
     )
 
 
+@sensible
 def dead_letter_from(row: Row) -> DeadLetter:
     """A dead letter from the columns of `dead_letters`."""
     return DeadLetter(
@@ -120,7 +144,7 @@ def dead_letter_from(row: Row) -> DeadLetter:
         first_failure=from_iso(row[5]),
         last_failure=from_iso(row[6]),
         error_details=_failure(row[7]),
-        checkpoint=decoded(row[8]),
+        checkpoint=_value(row[8]),
     )
 
 
@@ -145,6 +169,13 @@ def record_text(record: Record) -> str:
     return _encode(record).decode()
 
 
+@sensible
 def record_from(document: str) -> Record:
     """A record out of the archive."""
     return _record(document)
+
+
+@sensible
+def step_value_from(document: str) -> Any:
+    """What a step left."""
+    return _value(document)

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import Any
 
-from acode.store.sqlite.rows import decoded
+from acode.store.sqlite.rows import step_value_from
 from acode.store.sqlite.transaction import Transaction
 
 
@@ -11,5 +11,5 @@ def steps_of(tx: Transaction, task_ids: Collection[str]) -> dict[str, dict[str, 
     """Step values by task and step."""
     found: dict[str, dict[str, Any]] = {}
     for task_id, step, value in tx.among("steps_of", task_ids):
-        found.setdefault(task_id, {})[step] = decoded(value)
+        found.setdefault(task_id, {})[step] = step_value_from(value)
     return found
