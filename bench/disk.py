@@ -40,11 +40,12 @@ def sync_seconds(directory: str, times: int = 50) -> float:
     """What it costs to bring one page to the disk."""
     file = os.open(os.path.join(directory, "page"), os.O_CREAT | os.O_WRONLY)
     try:
-        return seconds(lambda: [_append_page(file) for _ in range(times)]) / times
+        return seconds(lambda: _append_pages(file, times)) / times
     finally:
         os.close(file)
 
 
-def _append_page(file: int) -> None:
-    os.write(file, bytes(4096))
-    os.fdatasync(file)
+def _append_pages(file: int, count: int) -> None:
+    for _ in range(count):
+        os.write(file, bytes(4096))
+        os.fdatasync(file)

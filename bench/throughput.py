@@ -34,10 +34,9 @@ def measure(shelf: Shelf, scale: Scale) -> Iterator[Line]:
         "batches of 250": _ours(shelf.directory, scale.tasks, _add_in_batches),
         "single adds": _ours(shelf.directory, scale.tasks, _add_one_by_one),
     }
-    for name, peer in peers.DURABLE.items():
-        turns[name] = _theirs(shelf.directory, scale.committed, peer)
-    for name, peer in peers.OTHERS.items():
-        turns[name] = _theirs(shelf.directory, scale.tasks, peer)
+    for name, peer in (peers.DURABLE | peers.OTHERS).items():
+        tasks = scale.tasks if name == peers.BATCHED else scale.committed
+        turns[name] = _theirs(shelf.directory, tasks, peer)
     turns["fsync"] = lambda: sync_seconds(shelf.directory)
     rates = Rounds(turns, scale.rounds)
     goals = {max(peers.DURABLE, key=rates.median): 10, peers.BATCHED: 0.5}
