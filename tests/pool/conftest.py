@@ -72,7 +72,8 @@ class PoolProject:
         """The ids of a batch."""
         done = self.run("task", "add", "-", "--json", text=json.dumps({"tasks": specs}))
         assert done.code == 0, done
-        return [task["id"] for task in done.json]
+        added = done.json if len(specs) > 1 else [done.json]
+        return [task["id"] for task in added]
 
     def show(self, task: str) -> Any:
         return self.ask("task", "show", task)

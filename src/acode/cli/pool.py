@@ -65,6 +65,7 @@ def _nobody(context: Context) -> View:
         "resources": {"cpuPercent": 0.0, "memoryBytes": 0, "diskBytes": 0},
         "backpressure": None,
         "apiUrl": None,
+        "circuits": [],
         "workers": [],
     }
 

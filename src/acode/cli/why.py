@@ -87,7 +87,18 @@ def _pending(case: Case) -> Iterator[str]:
     else:
         yield f"it is ready since {iso(task.ready_at)} ({ago(task.ready_at, case.now)})"
         yield _place(case)
+    yield from _circuit(case)
     yield _workers(case.pool)
+
+
+def _circuit(case: Case) -> Iterator[str]:
+    spec = case.task.spec
+    for circuit in case.pool["circuits"] if case.pool else ():
+        if (circuit["type"], circuit["workstreamId"]) == (spec.kind, spec.workstream_id):
+            where = f" in workstream {spec.workstream_id}" if spec.workstream_id else ""
+            yield f"too many {spec.kind} tasks{where} failed in a row: the circuit is " + (
+                f"{circuit['status']}, and few or none are started until one succeeds"
+            )
 
 
 def _workers(pool: View | None) -> str:

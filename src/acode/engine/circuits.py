@@ -1,5 +1,7 @@
 """One circuit per kind of task and workstream, kept while the daemon lives."""
 
+from typing import Any
+
 from acode.clock import Clock
 from acode.model.failure import Failure
 from acode.model.task import TaskSpec
@@ -29,6 +31,14 @@ class Circuits:
             circuit: breaker.admits(state, self._settings, now)
             for circuit, state in self._states.items()
         }
+
+    def seen(self) -> list[dict[str, Any]]:
+        """Those that are not sound, as others may see them."""
+        return [
+            {"type": circuit.kind, "workstreamId": circuit.workstream_id, "status": state.status}
+            for circuit, state in self._states.items()
+            if not isinstance(state, Closed)
+        ]
 
     def started(self, spec: TaskSpec) -> None:
         """A task of this circuit has started."""

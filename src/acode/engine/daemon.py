@@ -26,7 +26,7 @@ from acode.observe.journal import line_of
 from acode.observe.log import LogFile
 from acode.observe.logformat import LEVELS, Context
 from acode.project import Project
-from acode.runner.tree import become_subreaper
+from acode.runner.tree import become_subreaper, reap_children
 from acode.runner.usage import Sampler
 from acode.worker.messages import WorkerConfig
 
@@ -114,6 +114,8 @@ class Daemon:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._ask_to_stop, False)
+        # Workers whose zygote is gone, and what they leave, are our own children.
+        loop.add_signal_handler(signal.SIGCHLD, reap_children)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
     def _ask_to_stop(self, force: bool) -> None:
@@ -133,9 +135,9 @@ class Daemon:
         return pool_view(
             self._engine.roster,
             await self._engine.store.counts(),
+            self._engine.dispatcher.circuits,
             self._sampler,
-            self._clock,
-            self._started_at,
+            self._clock.now() - self._started_at,
             self._settings.workers.mode,
         )
 
@@ -188,7 +190,8 @@ class Daemon:
         if self._options.ready is not None:
             reasons = list(dict.fromkeys(self._start_failures))
             told = {"ok": {"workers": len(roster), "started": started, "reasons": reasons}}
-            os.write(self._options.ready, msgspec.json.encode(told) + b"\n")
+            with suppress(OSError):  # whoever started us did not wait
+                os.write(self._options.ready, msgspec.json.encode(told) + b"\n")
             os.close(self._options.ready)
 
     async def _log_versions(self, tools: dict[str, str]) -> None:

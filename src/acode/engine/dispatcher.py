@@ -59,7 +59,7 @@ class Dispatcher:
         self._tasks = settings.tasks
         self._limit = settings.workers.pool_limits.concurrent_tasks
         self._retry = convert(settings.retry, Retry, from_attributes=True)
-        self._circuits = Circuits(convert(settings.breaker, Breaker, from_attributes=True), clock)
+        self.circuits = Circuits(convert(settings.breaker, Breaker, from_attributes=True), clock)
         self._polling = Polling(
             poll_interval_ms=settings.workers.poll_interval_ms,
             max_ms=settings.workers.idle_backoff_max_ms,
@@ -69,19 +69,19 @@ class Dispatcher:
         self._rest_ms = 0
         self._setback_over = 0.0
         """Until when nothing is claimed because the machine is short of something."""
-        self.accepting = True
-        """False while the pool drains: nothing more is claimed."""
+        self.accepting = False
+        """Whether tasks are claimed: not before recovery is over, not while the pool drains."""
 
     async def tick(self) -> float:
         """One look at the queue; how long to rest, in seconds."""
         try:
             await self._obey_wishes()
             found = await self._claim_for(self._admitted(self._roster.free()))
+            next_ready_in = None if found else await self._next_ready_in()
         except AcodeError as error:
             # A full disk or a locked store: lose nothing, say so, try again.
             self._events.emit(PoolNote("error", f"{error.code}: {error}"))
             return self._polling.poll_interval_ms / 1000
-        next_ready_in = None if found else await self._next_ready_in()
         self._rest_ms = next_rest(self._rest_ms, found, self._polling, next_ready_in)
         return self._rest_ms / 1000
 
@@ -114,11 +114,11 @@ class Dispatcher:
     def _claim(self, slots: Sequence[Slot]) -> Claim:
         # Everything the assignment looks at is copied: it runs in the store's writer.
         idle = [IdleWorker(slot.id, slot.load, slot.last_used) for slot in slots]
-        affinity, allowances = dict(self._affinity), self._circuits.allowances()
+        affinity, allowances = dict(self._affinity), self.circuits.allowances()
         return Claim(
             len(slots),
             lambda tasks: match(tasks, idle, affinity, allowances),
-            self._circuits.held(),
+            self.circuits.held(),
         )
 
     async def _hand_over(self, lease: Lease) -> None:
@@ -132,7 +132,7 @@ class Dispatcher:
         slot.lease = lease
         if lease.task.spec.workstream_id is not None:
             self._affinity[lease.task.spec.workstream_id] = slot.id
-        self._circuits.started(lease.task.spec)
+        self.circuits.started(lease.task.spec)
         slot.move(WorkerStatus.BUSY)
         slot.link.send(FrameType.TASK, lease.token, self._orders.assignment(lease))
         waited = self._clock.now() - lease.task.ready_at
@@ -260,7 +260,7 @@ class Dispatcher:
     def _note(self, lease: Lease, verdict: Verdict) -> None:
         failure = verdict.failure if isinstance(verdict, Fail | RetryAt) else None
         completed = isinstance(verdict, Complete)
-        self._circuits.ended(lease.task.spec, failure, completed=completed)
+        self.circuits.ended(lease.task.spec, failure, completed=completed)
         slot = self._roster.get(lease.worker_id)
         if slot is not None and not isinstance(verdict, Release):
             slot.completed += completed

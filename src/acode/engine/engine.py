@@ -44,6 +44,7 @@ class Engine:
         self.roster = Roster(events)
         orders = Orders(settings, project.root, environ)
         dispatcher = Dispatcher(self.store, self.roster, orders, settings, clock, events)
+        self.dispatcher = dispatcher
         self._supervisor = Supervisor(
             self.roster,
             dispatcher,
@@ -62,12 +63,12 @@ class Engine:
         janitor = Janitor(self.store, self.roster, project, settings, clock, events)
         self._bell_socket: BellSocket | None = None
         self._services = [
-            Service("dispatcher", dispatcher.tick, self.bell),
-            Service("health", self.pool.watch_health),
-            Service("janitor", janitor.tick),
+            Service("dispatcher", dispatcher.tick, events, self.bell),
+            Service("health", self.pool.watch_health, events),
+            Service("janitor", janitor.tick, events),
         ]
         if settings.autoscale.enabled:
-            self._services.append(Service("autoscaler", self.pool.autoscale))
+            self._services.append(Service("autoscaler", self.pool.autoscale, events))
 
     def _prepare(self) -> None:
         for folder in ("workers", "spool", "tmp", "checkpoints"):
@@ -79,6 +80,7 @@ class Engine:
         self.recovery = await self._recoverer.recover(mode)
         self._bell_socket = BellSocket(os.path.join(self._run_dir, "bell.sock"), self.bell)
         await self.pool.fill(count, mode)
+        self.dispatcher.accepting = True
         for service in self._services:
             service.start()
 

@@ -1,11 +1,9 @@
 """What a new daemon does before its first claim: find out what became of everything."""
 
-import os
-
 import msgspec
 
 from acode.engine.dispatcher import Dispatcher
-from acode.engine.remains import known_workers
+from acode.engine.remains import known_workers, remembered_workers
 from acode.engine.roster import Roster, Slot
 from acode.engine.supervisor import Supervisor
 from acode.errors import AcodeError
@@ -32,6 +30,8 @@ class Recovery(msgspec.Struct, kw_only=True, rename="camel"):
     """Tasks whose ending was waiting on disk."""
     lost: list[str] = []
     """Tasks whose worker is proven dead."""
+    released: list[str] = []
+    """Tasks that were claimed and never begun."""
     cleaned: int = 0
 
 
@@ -76,33 +76,44 @@ class Recoverer:
     ) -> None:
         slot = self._roster.add(worker_id, mode)
         try:
-            hello = await self._supervisor.attach(slot, process)
+            hello = await self._supervisor.attach(
+                slot, process, lambda hello: self._take_up(slot, hello, leases, found)
+            )
         except (AcodeError, OSError, TimeoutError) as error:
             found.problems.append(f"worker-{worker_id} does not answer: {error}")
-            self._supervisor.kill(slot)
+            self._supervisor.unreachable(slot, str(error) or "it does not answer")
             return
         found.adopted.append(worker_id)
         self._events.emit(WorkerStarted(worker_id, process.pid, adopted=True))
-        await self._resume(slot, hello, leases, found)
+        await self._resume(slot, hello)
 
-    async def _resume(
+    def _take_up(
         self, slot: Slot, hello: Heartbeat, leases: dict[str, Lease], found: Recovery
     ) -> None:
+        """The attempt that the worker tells of is known again; nobody waits meanwhile."""
         if hello.current is not None:
-            lease = leases.pop(hello.current.token, None)
-            if lease is None:
+            slot.lease = leases.pop(hello.current.token, None)
+            if slot.lease is None:
                 self._supervisor.kill(slot)  # it runs what is not its own any more
-                return
-            slot.lease = lease
-            slot.move(WorkerStatus.BUSY)
-            found.continued.append(lease.task.id)
+            else:
+                found.continued.append(slot.lease.task.id)
         elif hello.ended is not None and hello.ended.token in leases:
             slot.lease = leases.pop(hello.ended.token)
-            slot.move(WorkerStatus.BUSY)
             found.reported.append(slot.lease.task.id)
+
+    async def _resume(self, slot: Slot, hello: Heartbeat) -> None:
+        if slot.lease is None:
+            return  # idle, or its result has come right behind the greeting
+        slot.move(WorkerStatus.BUSY)
+        if hello.ended is not None and hello.ended.token == slot.lease.token:
             await self._dispatcher.ended(slot, hello.ended)
 
     async def _give_back(self, lease: Lease, found: Recovery) -> None:
+        if lease.worker_id in found.adopted:
+            # Its worker lives and does not know of it: the order was never given.
+            await self._dispatcher.released(lease, "the daemon died before it began")
+            found.released.append(lease.task.id)
+            return
         left = spool.read(self._supervisor.spool_of(lease.worker_id))
         kill_marked(f"ACODE_ATTEMPT_TOKEN={lease.token}".encode())
         if left is not None and left.token == lease.token:
@@ -114,18 +125,7 @@ class Recoverer:
 
     def _clean(self, found: Recovery) -> None:
         """Remove what workers that are gone left behind."""
-        living = {slot.id for slot in self._roster}
-        for folder in ("workers", "spool", "tmp"):
-            for name in os.listdir(f"{self._run_dir}/{folder}"):
-                if name.partition(".")[0] not in living:
-                    _remove(f"{self._run_dir}/{folder}/{name}")
-                    found.cleaned += 1
-
-
-def _remove(path: str) -> None:
-    from acode.runner.shelf import remove
-
-    if os.path.isdir(path) and not os.path.islink(path):
-        remove(path)
-    else:
-        os.unlink(path)
+        gone = remembered_workers(self._run_dir) - {slot.id for slot in self._roster}
+        for worker_id in gone:
+            self._supervisor.remove_remains(worker_id)
+        found.cleaned = len(gone)

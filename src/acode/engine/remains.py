@@ -1,10 +1,12 @@
-"""The workers that a daemon has signed for on disk, so that the next one finds them."""
+"""What workers leave on disk: their names, so that the next daemon finds them, and their files."""
 
 import os
 
 import msgspec
 
 from acode.model.worker import ProcessIdentity
+from acode.runner.shelf import remove
+from acode.worker.messages import WorkerConfig
 
 
 def known_workers(run_dir: str) -> list[tuple[str, ProcessIdentity]]:
@@ -27,3 +29,29 @@ def _names(folder: str) -> list[str]:
         return sorted(os.listdir(folder))
     except FileNotFoundError:
         return []
+
+
+def remembered_workers(run_dir: str) -> set[str]:
+    """The ids of all workers of which anything is left."""
+    folders = ("workers", "spool", "tmp")
+    return {name.partition(".")[0] for folder in folders for name in _names(f"{run_dir}/{folder}")}
+
+
+def remove_remains(worker: WorkerConfig) -> None:
+    """Remove what a worker has left; its name goes last, so that a crash here can be made good."""
+    if not worker.keep_workspaces:
+        _remove(f"{worker.worktrees}/{worker.id}")
+    for name in (
+        f"tmp/{worker.id}",
+        f"workers/{worker.id}.sock",
+        f"workers/{worker.id}.json",
+        f"spool/{worker.id}",
+    ):
+        _remove(f"{worker.run_dir}/{name}")
+
+
+def _remove(path: str) -> None:
+    if os.path.isdir(path) and not os.path.islink(path):
+        remove(path)
+    elif os.path.lexists(path):
+        os.unlink(path)

@@ -54,7 +54,8 @@ class Slot:
     @property
     def is_free(self) -> bool:
         """Whether it can take a task now."""
-        return self.status is WorkerStatus.IDLE and not self.reserved and not self.leaving
+        ready = self.status is WorkerStatus.IDLE and self.link is not None
+        return ready and not self.reserved and not self.leaving
 
     def move(self, status: WorkerStatus) -> None:
         """Change the status as the table allows."""

@@ -4,15 +4,21 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from acode.engine.bell import Bell
+from acode.model.event import PoolNote
+from acode.observe.events import Events
 
 Tick = Callable[[], Awaitable[float]]
+
+ERROR_REST_SECONDS = 1.0
+"""How long a service rests after a tick that went wrong."""
 
 
 class Service:
     """Ticks and rests until it is stopped. Stopping before starting, or twice, is fine."""
 
-    def __init__(self, name: str, tick: Tick, bell: Bell | None = None) -> None:
+    def __init__(self, name: str, tick: Tick, events: Events, bell: Bell | None = None) -> None:
         self.name = name
+        self._events = events
         self._tick = tick
         self._bell = bell or Bell()
         self._task: asyncio.Task[None] | None = None
@@ -25,7 +31,12 @@ class Service:
 
     async def _run(self) -> None:
         while not self._stopping:
-            rest = await self._tick()
+            try:
+                rest = await self._tick()
+            except Exception as error:  # the pool must not go on without one of its services
+                note = f"{self.name}: {type(error).__name__}: {error}"
+                self._events.emit(PoolNote("error", note))
+                rest = ERROR_REST_SECONDS
             await self._bell.wait(rest)
 
     async def stop(self) -> None:

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from acode.clock import Clock, iso
+from acode.clock import iso
+from acode.engine.circuits import Circuits
 from acode.engine.roster import LIVE, Roster, Slot
 from acode.model.state import Status, WorkerStatus
 from acode.runner.usage import Sampler
@@ -13,7 +14,12 @@ _ENDED = (WorkerStatus.STOPPED, WorkerStatus.FAILED)
 
 
 def pool_view(
-    roster: Roster, counts: Counts, sampler: Sampler, clock: Clock, started_at: int, mode: str
+    roster: Roster,
+    counts: Counts,
+    circuits: Circuits,
+    sampler: Sampler,
+    uptime_ms: int,
+    mode: str,
 ) -> dict[str, Any]:
     """`worker status --json`."""
     used = sampler.sample({s.id: s.process.pid for s in roster if s.process and s.status in LIVE})
@@ -27,13 +33,14 @@ def pool_view(
         "transitioningCount": roster.count(lambda slot: slot.status in _MOVING),
         "pendingTasks": counts.by_status[Status.PENDING],
         "runningTasks": counts.by_status[Status.RUNNING],
-        "uptimeSeconds": round((clock.now() - started_at) / 1000, 3),
+        "uptimeSeconds": round(uptime_ms / 1000, 3),
         "resources": {
             key: round(sum(worker["resources"][key] for worker in workers), 1)
             for key in ("cpuPercent", "memoryBytes", "diskBytes")
         },
         "backpressure": None,
         "apiUrl": None,
+        "circuits": circuits.seen(),
         "workers": workers,
     }
 

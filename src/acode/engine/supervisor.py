@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from msgspec.structs import replace
@@ -12,6 +12,7 @@ from acode.clock import Clock
 from acode.engine.bell import Bell
 from acode.engine.dispatcher import Dispatcher
 from acode.engine.link import connect_worker
+from acode.engine.remains import remove_remains
 from acode.engine.roster import Roster, Slot
 from acode.engine.zygote import ZygoteHandle, open_pidfd
 from acode.errors import AcodeError, WorkerStartFailed
@@ -36,6 +37,8 @@ from acode.worker.wire import Frame, FrameType, unpack
 
 GREETING_SECONDS = 10.0
 """A worker that has not greeted by then did not start."""
+
+OnGreeting = Callable[[Heartbeat], None]
 
 EXIT_CODE_POLLS = 20
 EXIT_CODE_POLL_SECONDS = 0.005
@@ -64,7 +67,7 @@ class Supervisor:
         self._bell = bell
         self._zygote = ZygoteHandle(clock, zygote_environ, self._on_exit_code)
         self._codes: dict[int, int] = {}
-        self._greetings: dict[str, asyncio.Future[Heartbeat]] = {}
+        self._greetings: dict[str, tuple[asyncio.Future[Heartbeat], OnGreeting]] = {}
         self._running: set[asyncio.Task[None]] = set()
         self._watched: dict[str, int] = {}
         self.closing = False
@@ -79,24 +82,39 @@ class Supervisor:
 
     async def _start(self, slot: Slot) -> None:
         try:
-            forked = await self._zygote.fork(self._config_for(slot))
+            forked = await self._zygote.fork(self._config_for(slot.id))
             if forked.process is None:
                 raise WorkerStartFailed(forked.error or "the worker ended at once")
             await self.attach(slot, forked.process)
         except (AcodeError, OSError, TimeoutError) as error:
-            self._crashed(slot, str(error) or type(error).__name__)
+            self.unreachable(slot, str(error) or "it does not answer")
             return
         self._events.emit(WorkerStarted(slot.id, slot.process.pid if slot.process else 0))
+        if slot.leaving:
+            self._tell_to_stop(slot)
 
-    def _config_for(self, slot: Slot) -> WorkerConfig:
-        return replace(self._config, id=slot.id)
+    def unreachable(self, slot: Slot, reason: str) -> None:
+        """A worker that could not be called: if it lives it must not go on by itself."""
+        if slot.id in self._watched:
+            self._events.emit(PoolNote("error", f"worker-{slot.id}: {reason}; it is killed"))
+            self.kill(slot)
+        else:
+            self._crashed(slot, reason)
 
-    async def attach(self, slot: Slot, process: ProcessIdentity) -> Heartbeat:
-        """Watch a worker process, call it, and hear what it is doing."""
+    def _config_for(self, worker_id: str) -> WorkerConfig:
+        return replace(self._config, id=worker_id)
+
+    async def attach(
+        self, slot: Slot, process: ProcessIdentity, heed: OnGreeting = lambda _hello: None
+    ) -> Heartbeat:
+        """Watch a worker process, call it, and hear what it is doing.
+
+        What it does is heeded at once: the result may come right behind the greeting.
+        """
         slot.process = process
         self._watch(slot, process.pid)
         greeting: asyncio.Future[Heartbeat] = asyncio.get_running_loop().create_future()
-        self._greetings[slot.id] = greeting
+        self._greetings[slot.id] = (greeting, heed)
         try:
             slot.link = await connect_worker(
                 self.socket_of(slot.id),
@@ -129,14 +147,18 @@ class Supervisor:
             case FrameType.RESULT:
                 self._spawn(self._ended(slot, unpack(frame, Ended)))
             case FrameType.HEARTBEAT:
-                greeting = self._greetings.get(slot.id)
-                if greeting is not None and not greeting.done():
-                    greeting.set_result(unpack(frame, Heartbeat))
+                self._on_heartbeat(slot, unpack(frame, Heartbeat))
             case FrameType.ERROR | FrameType.LOG:
                 note = unpack(frame, Note)
                 self._events.emit(PoolNote(note.level, f"worker-{slot.id}: {note.message}"))
             case _:
                 self._events.emit(PoolNote("error", f"worker-{slot.id} sent {frame.type}"))
+
+    def _on_heartbeat(self, slot: Slot, beat: Heartbeat) -> None:
+        greeting, heed = self._greetings.get(slot.id, (None, None))
+        if greeting is not None and heed is not None and not greeting.done():
+            heed(beat)
+            greeting.set_result(beat)
 
     async def _ended(self, slot: Slot, ended: Ended) -> None:
         await self._dispatcher.ended(slot, ended)
@@ -171,7 +193,7 @@ class Supervisor:
     async def _bury(self, slot: Slot) -> None:
         if slot.link is not None:
             slot.link.close()
-        greeting = self._greetings.get(slot.id)
+        greeting, _ = self._greetings.get(slot.id, (None, None))
         if greeting is not None and not greeting.done():
             greeting.set_exception(WorkerStartFailed("the worker ended at once"))
             return
@@ -211,6 +233,7 @@ class Supervisor:
         return f"exit code {code}" if code >= 0 else signal.Signals(-code).name
 
     def _crashed(self, slot: Slot, reason: str) -> None:
+        slot.process, slot.heard_ms = None, 0
         if slot.status is not WorkerStatus.CRASHED:
             slot.move(WorkerStatus.CRASHED)
         if self.closing or slot.leaving:
@@ -250,12 +273,11 @@ class Supervisor:
 
     def _forget(self, slot: Slot) -> None:
         self._roster.remove(slot)
-        for path in (self.socket_of(slot.id), self.spool_of(slot.id)):
-            if os.path.lexists(path):
-                os.unlink(path)
-        identity = f"{self._config.run_dir}/workers/{slot.id}.json"
-        if os.path.lexists(identity):
-            os.unlink(identity)
+        self.remove_remains(slot.id)
+
+    def remove_remains(self, worker_id: str) -> None:
+        """Everything that a worker which is gone for good has left."""
+        remove_remains(self._config_for(worker_id))
 
     # Stopping.
 

@@ -4,9 +4,11 @@ import ctypes
 import os
 import signal
 from collections.abc import Iterable
+from contextlib import suppress
 
 from acode.runner.identity import parent
 
+_PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -15,6 +17,19 @@ def become_subreaper() -> None:
     """Adopt every orphan among our descendants, so that none can slip away."""
     if _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "cannot become a subreaper")
+
+
+def die_with_parent(number: int) -> None:
+    """Get this signal when our parent ends; 0 is none."""
+    if _libc.prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "cannot ask for a signal at the parent's death")
+
+
+def reap_children() -> None:
+    """Take notice of every child that has ended."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
 
 
 def children(pid: int) -> list[int]:

@@ -260,9 +260,15 @@ class Attempt:
         )
 
     def _keep_artifacts(self) -> tuple[str, ...]:
-        if self._places is None or not os.listdir(self._places.artifacts):
+        if self._places is None:
             return ()
-        return keep_artifacts(self._places.artifacts, self._final_artifacts())
+        try:
+            if not os.listdir(self._places.artifacts):
+                return ()
+            return keep_artifacts(self._places.artifacts, self._final_artifacts())
+        except OSError as error:
+            self._system("X", f"artifacts cannot be kept: {error}")
+            return ()
 
     def _final_artifacts(self) -> str:
         return f"{self._config.agent_dir}/artifacts/{self.assignment.task_id}"

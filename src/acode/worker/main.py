@@ -8,7 +8,7 @@ from acode.clock import Clock, SystemClock, ticks
 from acode.ids import new_id
 from acode.observe.log import OutputLog
 from acode.runner.identity import myself
-from acode.runner.tree import become_subreaper
+from acode.runner.tree import become_subreaper, die_with_parent
 from acode.sockets import is_trusted
 from acode.worker.attempt import Attempt, Shelves
 from acode.worker.exits import ExitCode
@@ -101,6 +101,7 @@ class Worker:
             connection.close()
             return
         self._disconnect()
+        die_with_parent(0)  # there is a daemon that knows of us
         connection.settimeout(SEND_SECONDS)
         self._daemon = connection
         self._reader = FrameReader()
@@ -223,6 +224,8 @@ class Worker:
         self._spool.keep(ended)
         self._orphan_at = ticks() + ORPHAN_SECONDS
         self._send(FrameType.RESULT, ended.token, ended)
+        if self._exit is not None:
+            self._disconnect()  # whoever leaves takes no other task
         attempt.clean()
 
     def _say(self, tag: str, message: str) -> None:

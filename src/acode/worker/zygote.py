@@ -14,7 +14,7 @@ import msgspec
 
 from acode.clock import SystemClock
 from acode.runner.identity import identify
-from acode.runner.tree import become_subreaper, signal_below
+from acode.runner.tree import become_subreaper, die_with_parent, signal_below
 from acode.sockets import listen
 from acode.worker.loop import Loop
 from acode.worker.main import work
@@ -61,6 +61,7 @@ class Zygote:
         except OSError as error:
             self._answer(frame.id, Forked(config.id, None, str(error)))
             return
+        zygote = os.getpid()
         try:
             pid = os.fork()
         except OSError as error:
@@ -68,7 +69,7 @@ class Zygote:
             self._answer(frame.id, Forked(config.id, None, str(error)))
             return
         if pid == 0:
-            self._become_worker(config, listener)
+            self._become_worker(config, listener, zygote)
         listener.close()
         self._workers[pid] = config.id
         process = identify(pid)
@@ -76,10 +77,14 @@ class Zygote:
             file.write(msgspec.json.encode(process))
         self._answer(frame.id, Forked(config.id, process))
 
-    def _become_worker(self, config: WorkerConfig, listener: socket.socket) -> None:
+    def _become_worker(self, config: WorkerConfig, listener: socket.socket, parent: int) -> None:
         """Runs in the child and never returns."""
         code = 1
         try:
+            # Until the daemon calls it nobody may know of it: so long it dies with us.
+            die_with_parent(signal.SIGKILL)
+            if os.getppid() != parent:
+                os._exit(code)
             os.setsid()
             self._daemon.close()
             self._loop.close()
