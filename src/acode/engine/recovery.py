@@ -7,7 +7,7 @@ from acode.engine.remains import known_workers, remembered_workers
 from acode.engine.roster import Roster, Slot
 from acode.engine.supervisor import Supervisor
 from acode.errors import AcodeError
-from acode.model.event import WorkerStarted
+from acode.model.event import PoolNote, WorkerStarted
 from acode.model.state import WorkerStatus
 from acode.model.task import Lease, Mode
 from acode.model.worker import ProcessIdentity
@@ -17,6 +17,9 @@ from acode.runner.tree import kill_marked
 from acode.store.base import Store
 from acode.worker import spool
 from acode.worker.messages import Heartbeat
+
+CHECKED_TASKS = 20_000
+"""A larger store is checked by `queue check` only."""
 
 
 class Recovery(msgspec.Struct, kw_only=True, rename="camel"):
@@ -57,6 +60,7 @@ class Recoverer:
     async def recover(self, mode: Mode) -> Recovery:
         """Everything that has to be known before the first claim."""
         found = Recovery()
+        await self._check(found)
         leases = {lease.token: lease for lease in await self._store.leases()}
         for worker_id, process in known_workers(self._run_dir):
             if is_alive(process):
@@ -65,6 +69,14 @@ class Recoverer:
             await self._give_back(lease, found)
         self._clean(found)
         return found
+
+    async def _check(self, found: Recovery) -> None:
+        """Whether the store is sound, unless it is so large that the pool would wait for it."""
+        counts = await self._store.counts()
+        if sum(counts.by_status.values()) <= CHECKED_TASKS:
+            found.problems += await self._store.check()
+        for problem in found.problems:
+            self._events.emit(PoolNote("error", f"the store is not sound: {problem}"))
 
     async def _adopt(
         self,
