@@ -1,10 +1,10 @@
 """Opening the file: how it is set, how it is made, and what is refused."""
 
-import multiprocessing
 import os
 import sqlite3
 import stat
 from contextlib import closing, suppress
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from acode.store.base import TaskQuery
 from acode.store.sqlite import SqliteStore
 from acode.store.sqlite.connection import connect, newest_version, version_of
 from tests.conformance.kit import PLENTY, World, at_once, submission
+from tests.crash.processes import CONTEXT, ends_of
 
 
 def open_store(path: Path) -> SqliteStore:
@@ -92,7 +93,7 @@ def test_a_store_is_opened_again_as_it_was(path: Path) -> None:
     at_once(store.close())
 
 
-def _open_and_add(path: str, start: "multiprocessing.synchronize.Barrier") -> None:
+def open_and_add(path: str, start: Barrier) -> None:
     start.wait()
     store = SqliteStore.open(path, ManualClock(), grouped=False)
     at_once(store.add([submission()], actor="user", queue_size=PLENTY))
@@ -101,14 +102,8 @@ def _open_and_add(path: str, start: "multiprocessing.synchronize.Barrier") -> No
 
 @pytest.mark.parametrize("attempt", range(3))
 def test_many_processes_make_the_store_at_once(path: Path, attempt: int) -> None:
-    context = multiprocessing.get_context("fork")
-    start = context.Barrier(12)
-    crowd = [context.Process(target=_open_and_add, args=(str(path), start)) for _ in range(12)]
-    for process in crowd:
-        process.start()
-    for process in crowd:
-        process.join(60)
-    assert [process.exitcode for process in crowd] == [0] * 12
+    start = CONTEXT.Barrier(12)
+    assert ends_of(*[(open_and_add, (str(path), start))] * 12) == [0] * 12
     store = open_store(path)
     assert len(at_once(store.find(TaskQuery()))) == 12
     assert at_once(store.check()) == []
