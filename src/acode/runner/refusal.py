@@ -5,9 +5,17 @@ import errno
 from acode.model.failure import Category, Failure, FailureCode
 
 
-def not_startable(program: str, error: OSError) -> Failure | None:
+def not_startable(program: str, directory: str | None, error: OSError) -> Failure | None:
     """The task's failure behind an error of the operating system; None if it is no fault of it."""
     match error.errno:
+        case errno.ENOENT | errno.ENOTDIR if directory and error.filename != program:
+            return Failure(
+                FailureCode.INVALID_TASK,
+                Category.PERMANENT,
+                f"there is no directory {directory} to run it in",
+                "name one below its workspace with --cwd, or leave it out",
+                final=True,
+            )
         case errno.ENOENT:
             return Failure(
                 FailureCode.TOOL_NOT_FOUND,

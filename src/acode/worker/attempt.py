@@ -120,7 +120,7 @@ class Attempt:
             os.chdir(os.path.join(self._places.workspace, task.cwd or "."))
             self._process = LocalProcess((program, *task.argv[1:]), env)
         except OSError as error:
-            self._refuse(not_startable(program, error), error)
+            self._refuse(not_startable(program, task.cwd, error), error)
             return
         finally:
             os.chdir(self._config.run_dir)

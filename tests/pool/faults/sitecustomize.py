@@ -2,6 +2,7 @@
 
 FAULT names a function and a moment (`module:Class.method:before|after`), the number of the call
 and what happens then. It happens once: to whoever burns the fuse.
+PATIENCE_OF_ORPHANS is how many seconds a worker waits for the next daemon.
 """
 
 import asyncio
@@ -11,10 +12,13 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
+
+Change = Callable[[ModuleType], None]
 
 
 class Fault:
@@ -41,7 +45,7 @@ class Fault:
         else:
             time.sleep(float(self.action))
 
-    def install(self, module: ModuleType) -> None:
+    def __call__(self, module: ModuleType) -> None:
         """Put it around the function."""
         *path, name = self.name.split(".")
         owner = functools.reduce(getattr, path, module)
@@ -70,11 +74,11 @@ class Fault:
 
 
 class Patched(Loader):
-    """Loads a module and puts the fault into it."""
+    """Loads a module and changes something in it."""
 
-    def __init__(self, loader: Any, fault: Fault) -> None:
+    def __init__(self, loader: Any, change: Change) -> None:
         self._loader = loader
-        self._fault = fault
+        self._change = change
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         module: ModuleType | None = self._loader.create_module(spec)
@@ -82,35 +86,44 @@ class Patched(Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         self._loader.exec_module(module)
-        self._fault.install(module)
+        self._change(module)
 
 
 class Finder:
     """Finds the one module."""
 
-    def __init__(self, fault: Fault) -> None:
-        self._fault = fault
+    def __init__(self, name: str, change: Change) -> None:
+        self._name = name
+        self._change = change
 
     def find_spec(self, name: str, *_where: Any) -> ModuleSpec | None:
-        if name != self._fault.module:
+        if name != self._name:
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
         if spec is not None:
-            spec.loader = Patched(spec.loader, self._fault)
+            spec.loader = Patched(spec.loader, self._change)
         return spec
 
 
-def main() -> None:
-    words, fuse = os.environ.get("FAULT"), os.environ.get("FAULT_FUSE")
-    ours = {"acode.engine.daemon", "acode.worker.zygote"} & set(sys.orig_argv)
-    if not words or not fuse or not ours:
-        return
-    fault = Fault(words, fuse)
-    if fault.module in sys.modules:
-        fault.install(sys.modules[fault.module])
+def change(name: str, how: Change) -> None:
+    """Change a module as soon as it is there."""
+    if name in sys.modules:
+        how(sys.modules[name])
     else:
-        sys.meta_path.insert(0, Finder(fault))
+        sys.meta_path.insert(0, Finder(name, how))
+
+
+def main() -> None:
+    if not {"acode.engine.daemon", "acode.worker.zygote"} & set(sys.orig_argv):
+        return
+    if words := os.environ.get("FAULT"):
+        fault = Fault(words, os.environ["FAULT_FUSE"])
+        change(fault.module, fault)
+    if seconds := os.environ.get("PATIENCE_OF_ORPHANS"):
+        change(
+            "acode.worker.main", lambda module: setattr(module, "ORPHAN_SECONDS", float(seconds))
+        )
 
 
 main()
