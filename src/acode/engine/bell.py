@@ -11,20 +11,31 @@ class Bell:
     """Rung by anybody, heard by one."""
 
     def __init__(self) -> None:
-        self._rung = asyncio.Event()
+        self._rung = False
+        self._sleeper: asyncio.Future[None] | None = None
 
     def ring(self) -> None:
         """Wake the sleeper, or keep it from falling asleep."""
-        self._rung.set()
+        self._rung = True
+        self._wake()
 
     async def wait(self, seconds: float) -> None:
         """Rest, but not longer than until the bell rings."""
-        try:
-            await asyncio.wait_for(self._rung.wait(), seconds)
-        except TimeoutError:
-            return
-        finally:
-            self._rung.clear()
+        if not self._rung:
+            # asyncio.wait_for would do, but takes a task and three more turns of the loop.
+            loop = asyncio.get_running_loop()
+            self._sleeper = loop.create_future()
+            alarm = loop.call_later(seconds, self._wake)
+            try:
+                await self._sleeper
+            finally:
+                alarm.cancel()
+                self._sleeper = None
+        self._rung = False
+
+    def _wake(self) -> None:
+        if self._sleeper is not None and not self._sleeper.done():
+            self._sleeper.set_result(None)
 
 
 class BellSocket:

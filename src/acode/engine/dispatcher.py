@@ -75,7 +75,8 @@ class Dispatcher:
     async def tick(self) -> float:
         """One look at the queue; how long to rest, in seconds."""
         try:
-            await self._obey_wishes()
+            if self._roster.busy():  # only what runs can be asked to end
+                await self._obey_wishes()
             found = await self._claim_for(self._admitted(self._roster.free()))
             next_ready_in = None if found else await self._next_ready_in()
         except AcodeError as error:

@@ -26,6 +26,9 @@ class LocalProcess:
     def __init__(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
         self.stdout, stdout = os.pipe2(os.O_CLOEXEC)
         self.stderr, stderr = os.pipe2(os.O_CLOEXEC)
+        # Our copies of the ends that it writes to stay open: the end of a command is that of its
+        # tree, and an end of file would only wake us up twice before it.
+        self._pipes = (self.stdout, stdout, self.stderr, stderr)
         try:
             self.pid = os.posix_spawn(
                 argv[0],
@@ -41,12 +44,8 @@ class LocalProcess:
                 setsigdef=_DEFAULTED,
             )
         except OSError:
-            os.close(self.stdout)
-            os.close(self.stderr)
+            self.close()
             raise
-        finally:
-            os.close(stdout)
-            os.close(stderr)
         os.set_blocking(self.stdout, False)
         os.set_blocking(self.stderr, False)
         self.phase = Phase.RUNNING
@@ -81,17 +80,17 @@ class LocalProcess:
 
     def close(self) -> None:
         """Let go of the pipes."""
-        os.close(self.stdout)
-        os.close(self.stderr)
+        for descriptor in self._pipes:
+            os.close(descriptor)
 
 
 # Python ignores these; a command expects their default.
 _DEFAULTED = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
-def read_available(descriptor: int) -> bytes | None:
-    """What can be read without waiting; empty at the end, None if there is nothing now."""
+def read_available(descriptor: int) -> bytes:
+    """What can be read without waiting."""
     try:
         return os.read(descriptor, READ_BYTES)
     except BlockingIOError:
-        return None
+        return b""

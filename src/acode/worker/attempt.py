@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 from acode.clock import Clock, ticks
@@ -116,7 +117,8 @@ class Attempt:
         try:
             self._places = self._shelves.hand_out(task.task_id, task.number)
             env = inherited | task.env | self._environment(self._places)
-            program = shutil.which(task.argv[0], path=env.get("PATH")) or task.argv[0]
+            if "/" not in program:
+                program = shutil.which(program, path=env.get("PATH")) or program
             os.chdir(os.path.join(self._places.workspace, task.cwd or "."))
             self._process = LocalProcess((program, *task.argv[1:]), env)
         except OSError as error:
@@ -124,8 +126,8 @@ class Attempt:
             return
         finally:
             os.chdir(self._config.run_dir)
-        loop.watch(self._process.stdout, lambda: self._read(loop, "O"))
-        loop.watch(self._process.stderr, lambda: self._read(loop, "E"))
+        for tag, descriptor in _pipes(self._process):
+            loop.watch(descriptor, partial(self._read, tag, descriptor))
 
     def _refuse(self, failure: Failure | None, error: OSError) -> None:
         if failure is not None:
@@ -154,15 +156,12 @@ class Attempt:
         """A file that is handed to the next attempt, until one succeeds."""
         return f"{self._config.run_dir}/checkpoints/{self.assignment.task_id}"
 
-    def _read(self, loop: Loop, tag: str) -> None:
-        if self._process is None:
-            return
-        descriptor = self._process.stdout if tag == "O" else self._process.stderr
+    def _read(self, tag: str, descriptor: int) -> bool:
+        """Write down what has come; says whether there was anything."""
         data = read_available(descriptor)
         if data:
             self._output.write(tag, data, self._clock.now())
-        elif data is not None:
-            loop.forget(descriptor)
+        return bool(data)
 
     @property
     def deadline(self) -> float | None:
@@ -236,10 +235,10 @@ class Attempt:
         process = self._process
         if process is None:
             return
-        for tag, descriptor in (("O", process.stdout), ("E", process.stderr)):
+        for tag, descriptor in _pipes(process):
             loop.forget(descriptor)
-            while data := read_available(descriptor):
-                self._output.write(tag, data, self._clock.now())
+            while self._read(tag, descriptor):
+                pass
         process.close()
         self._end(self._stopped_as or _ending_of(process.status))
 
@@ -281,6 +280,10 @@ class Attempt:
 
     def _system(self, tag: str, message: str) -> None:
         self._output.write(tag, message.encode() + b"\n", self._clock.now())
+
+
+def _pipes(process: LocalProcess) -> tuple[tuple[str, int], tuple[str, int]]:
+    return ("O", process.stdout), ("E", process.stderr)
 
 
 def _ending_of(status: int | None) -> Ending:

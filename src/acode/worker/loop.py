@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from acode.clock import ticks
 
-Handler = Callable[[], None]
+Handler = Callable[[], object]
 
 
 class Loop:

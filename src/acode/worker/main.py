@@ -112,7 +112,7 @@ class Worker:
         if self._daemon is None:
             return
         try:
-            data = self._daemon.recv(1 << 18)
+            data = self._daemon.recv(1 << 16)
             if data:
                 for frame in self._reader.feed(data):
                     self._handle(frame)
