@@ -8,7 +8,17 @@ import sqlite3
 import sys
 from collections.abc import Callable, Iterable
 
-from bench import claiming, listing, startup, throughput, writers
+from bench import (
+    adoption,
+    claiming,
+    crowd,
+    latency,
+    listing,
+    spawning,
+    startup,
+    throughput,
+    writers,
+)
 from bench.disk import file_system, real_disk, scratch, sync_seconds
 from bench.filled import Shelf
 from bench.report import Line, table
@@ -20,6 +30,10 @@ QUESTIONS: dict[str, Callable[[Shelf, Scale], Iterable[Line]]] = {
     "listing": listing.measure,
     "writers": writers.measure,
     "startup": startup.measure,
+    "latency": latency.measure,
+    "spawning": spawning.measure,
+    "crowd": crowd.measure,
+    "adoption": adoption.measure,
 }
 
 
