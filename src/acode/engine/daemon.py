@@ -135,7 +135,7 @@ class Daemon:
         return pool_view(
             self._engine.roster,
             await self._engine.store.counts(),
-            self._engine.dispatcher.circuits,
+            self._engine.dispatcher,
             self._sampler,
             self._clock.now() - self._started_at,
             self._settings.workers.mode,

@@ -67,8 +67,11 @@ class Dispatcher:
         self._affinity: dict[str, str] = {}
         self._turn = 0
         self._rest_ms = 0
+        self._setback = ""
         self._setback_over = 0.0
         """Until when nothing is claimed because the machine is short of something."""
+        self._trouble: str | None = None
+        """Why the store did not take what was last written to it."""
         self.accepting = False
         """Whether tasks are claimed: not before recovery is over, not while the pool drains."""
 
@@ -81,10 +84,21 @@ class Dispatcher:
             next_ready_in = None if found else await self._next_ready_in()
         except AcodeError as error:
             # A full disk or a locked store: lose nothing, say so, try again.
-            self._events.emit(PoolNote("error", f"{error.code}: {error}"))
+            self._complain(error)
             return self._polling.poll_interval_ms / 1000
         self._rest_ms = next_rest(self._rest_ms, found, self._polling, next_ready_in)
         return self._rest_ms / 1000
+
+    @property
+    def backpressure(self) -> str | None:
+        """Why no task is begun at the moment although there may be some."""
+        return self._setback if ticks() < self._setback_over else self._trouble
+
+    def _complain(self, error: AcodeError) -> None:
+        trouble = f"{error.code}: {error}"
+        if trouble != self._trouble:
+            self._events.emit(PoolNote("error", trouble))
+        self._trouble = trouble
 
     def _admitted(self, free: list[Slot]) -> list[Slot]:
         if not self._is_claiming():
@@ -108,6 +122,7 @@ class Dispatcher:
         finally:
             for slot in slots:
                 slot.reserved = False
+        self._trouble = None
         for lease in leases:
             await self._hand_over(lease)
         return bool(leases)
@@ -170,8 +185,9 @@ class Dispatcher:
             await self._hand_over(next_lease)
 
     def _rest_after_setback(self, why: str) -> None:
+        self._setback = f"no task can be started: {why}"
         self._setback_over = ticks() + SETBACK_SECONDS
-        note = f"no task can be started: {why}; trying again in {SETBACK_SECONDS:g} s"
+        note = f"{self._setback}; trying again in {SETBACK_SECONDS:g} s"
         self._events.emit(PoolNote("error", note))
 
     def _set_free(self, slot: Slot, token: str, has_next: bool) -> None:
@@ -251,12 +267,15 @@ class Dispatcher:
         """Write until it is on disk: an ending is never lost, however long a disk stays full."""
         while True:
             try:
-                return await self._store.finish(report, then)
+                leases = await self._store.finish(report, then)
             except LeaseLost:
                 raise
             except AcodeError as error:
-                self._events.emit(PoolNote("error", f"{error.code}: {error}"))
+                self._complain(error)
                 await asyncio.sleep(self._polling.poll_interval_ms / 1000)
+            else:
+                self._trouble = None
+                return leases
 
     def _note(self, lease: Lease, verdict: Verdict) -> None:
         failure = verdict.failure if isinstance(verdict, Fail | RetryAt) else None

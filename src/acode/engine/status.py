@@ -3,7 +3,7 @@
 from typing import Any
 
 from acode.clock import iso
-from acode.engine.circuits import Circuits
+from acode.engine.dispatcher import Dispatcher
 from acode.engine.roster import LIVE, Roster, Slot
 from acode.model.state import Status, WorkerStatus
 from acode.runner.usage import Sampler
@@ -16,7 +16,7 @@ _ENDED = (WorkerStatus.STOPPED, WorkerStatus.FAILED)
 def pool_view(
     roster: Roster,
     counts: Counts,
-    circuits: Circuits,
+    dispatcher: Dispatcher,
     sampler: Sampler,
     uptime_ms: int,
     mode: str,
@@ -38,9 +38,9 @@ def pool_view(
             key: round(sum(worker["resources"][key] for worker in workers), 1)
             for key in ("cpuPercent", "memoryBytes", "diskBytes")
         },
-        "backpressure": None,
+        "backpressure": dispatcher.backpressure,
         "apiUrl": None,
-        "circuits": circuits.seen(),
+        "circuits": dispatcher.circuits.seen(),
         "workers": workers,
     }
 
