@@ -65,7 +65,7 @@ class FrameReader:
     def __init__(self) -> None:
         self._buffer = bytearray()
 
-    def feed(self, data: bytes) -> Iterator[Frame]:
+    def feed(self, data: bytes | memoryview) -> Iterator[Frame]:
         """Every frame that is complete now."""
         self._buffer += data
         while (frame := self._next()) is not None:
