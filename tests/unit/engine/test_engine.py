@@ -1,0 +1,191 @@
+"""An engine inside the test: its events, its clock, its workers, which are real processes."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import pytest
+
+from acode.clock import Deadline, SystemClock
+from acode.engine.engine import Engine
+from acode.ids import new_id
+from acode.model.event import (
+    PoolEvent,
+    PoolScaled,
+    TaskAssigned,
+    TaskEnded,
+    WorkerCrashed,
+    WorkerFailed,
+    WorkerStarted,
+    WorkerStatusChanged,
+    WorkerStopped,
+)
+from acode.model.state import Status, WorkerStatus
+from acode.model.task import Submission, TaskSpec
+from acode.observe.events import Events
+from acode.observe.logread import read
+from acode.project import Project
+from acode.settings import Settings
+from acode.worker.messages import WorkerConfig
+
+E = TypeVar("E", bound=PoolEvent)
+
+
+class ShiftedClock:
+    """The machine's clock, which somebody may set."""
+
+    def __init__(self) -> None:
+        self._clock = SystemClock()
+        self.ahead_ms = 0
+
+    def now(self) -> int:
+        return self._clock.now() + self.ahead_ms
+
+
+class Stage:
+    """An engine and everything that it has said."""
+
+    def __init__(self, root: Path) -> None:
+        self.project = Project(str(root))
+        self.project.prepare()
+        self.clock = ShiftedClock()
+        self.said: list[PoolEvent] = []
+        self.engine: Engine
+
+    def configure(self, **sections: Any) -> None:
+        settings = msgspec.convert(sections, Settings)
+        events = Events()
+        events.subscribe(self.said.append)
+        config = WorkerConfig(
+            id="",
+            project_root=self.project.root,
+            agent_dir=self.project.agent_dir,
+            config_file=self.project.config_file,
+            worktrees=self.project.worktrees_dir,
+            heartbeat_ms=settings.workers.heartbeat_interval_ms,
+            on_daemon_exit="keep",
+            log_max_bytes=1 << 20,
+            log_max_files=2,
+        )
+        self.engine = Engine(self.project, settings, config, os.environ, self.clock, events)
+
+    async def add(self, command: str) -> str:
+        task = Submission(new_id(self.clock.now()), TaskSpec(title="it", command=command))
+        await self.engine.store.add([task], actor="test", queue_size=100)
+        self.engine.bell.ring()
+        return task.id
+
+    def heard(self, kind: type[E], fits: Callable[[E], bool] = lambda _: True) -> list[E]:
+        return [event for event in self.said if isinstance(event, kind) and fits(event)]
+
+    async def hear(self, kind: type[E], fits: Callable[[E], bool] = lambda _: True) -> E:
+        """Wait until it is said."""
+        deadline = Deadline(60)
+        while not (found := self.heard(kind, fits)):
+            assert deadline.left() > 0, self.said
+            await asyncio.sleep(0.01)
+        return found[-1]
+
+    async def ended(self, task: str) -> TaskEnded:
+        return await self.hear(TaskEnded, lambda event: event.task_id == task)
+
+
+@pytest.fixture
+async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
+    stage = Stage(tmp_path)
+    yield stage
+    await stage.engine.stop(hurry=lambda: True)
+
+
+QUICK = {"workers": {"process": {"restartDelayMs": 10, "maxRestartDelayMs": 20, "maxRestarts": 1}}}
+
+
+@pytest.mark.req("027-FR-022", "027-FR-023", "027-AC-012")
+async def test_workers_are_told_of_when_they_start_fail_and_stop(stage: Stage) -> None:
+    stage.configure(**QUICK)
+    await stage.engine.start(1)
+    (started,) = stage.heard(WorkerStarted)
+    os.kill(started.pid, signal.SIGKILL)
+    crashed = await stage.hear(WorkerCrashed)
+    assert (crashed.worker_id, crashed.reason) == (started.worker_id, "SIGKILL")
+    again = await stage.hear(WorkerStarted, lambda event: event.pid != started.pid)
+    assert again.worker_id == started.worker_id
+    os.kill(again.pid, signal.SIGKILL)
+    failed = await stage.hear(WorkerFailed)
+    assert failed.worker_id == started.worker_id
+    other = await stage.hear(WorkerStarted, lambda event: event.worker_id != started.worker_id)
+    await stage.engine.pool.drain(hurry=lambda: False)
+    assert [event.worker_id for event in stage.heard(WorkerStopped)] == [other.worker_id]
+
+
+@pytest.mark.req("027-FR-038", "027-FR-039", "027-AC-003", "027-AC-004", "027-AC-005")
+async def test_a_task_is_told_of_when_it_is_assigned_and_when_it_ends(stage: Stage) -> None:
+    stage.configure()
+    await stage.engine.start(1)
+    good, bad = await stage.add("true"), await stage.add("exit 3")
+    done, failed = await stage.ended(good), await stage.ended(bad)
+    assert (done.status, done.number) == (Status.COMPLETED, 1)
+    assert failed.status is Status.FAILED
+    assert [event.task_id for event in stage.heard(TaskAssigned)] == [good, bad]
+    record = await stage.engine.store.record(good)
+    assert [move.became for move in record.history] == ["pending", "running", "completed"]
+
+
+@pytest.mark.req("027-FR-016")
+async def test_a_worker_goes_through_its_states(stage: Stage) -> None:
+    stage.configure()
+    await stage.engine.start(1)
+    await stage.ended(await stage.add("true"))
+    await stage.engine.pool.drain(hurry=lambda: False)
+    seen = [event.status for event in stage.heard(WorkerStatusChanged)]
+    assert seen == [
+        WorkerStatus.IDLE,
+        WorkerStatus.BUSY,
+        WorkerStatus.IDLE,
+        WorkerStatus.STOPPING,
+        WorkerStatus.STOPPED,
+    ]
+
+
+async def test_the_pool_tells_of_its_size(stage: Stage) -> None:
+    stage.configure()
+    await stage.engine.start(1)
+    await stage.engine.pool.scale(3)
+    await stage.engine.pool.scale(2)
+    assert [(event.was, event.now) for event in stage.heard(PoolScaled)] == [(1, 3), (3, 2)]
+
+
+@pytest.mark.parametrize("ahead_ms", [86_400_000, -86_400_000], ids=["forward", "back"])
+async def test_setting_the_clock_expires_nothing(stage: Stage, ahead_ms: int) -> None:
+    stage.configure(workers={"heartbeatIntervalMs": 100})
+    await stage.engine.start(1)
+    task = await stage.add("sleep 1")
+    await stage.hear(TaskAssigned)
+    stage.clock.ahead_ms = ahead_ms
+    ended = await stage.ended(task)
+    assert (ended.status, ended.number) == (Status.COMPLETED, 1)
+    assert not stage.heard(WorkerCrashed)
+    assert len(stage.heard(TaskAssigned)) == 1
+
+
+@pytest.mark.req("027a-FR-011", "027a-FR-012", "027a-EXIT-0")
+async def test_a_worker_that_is_told_to_stop_exits_with_0(stage: Stage) -> None:
+    stage.configure()
+    await stage.engine.start(1)
+    (worker,) = stage.heard(WorkerStarted)
+    await stage.engine.pool.drain(hurry=lambda: False)
+    said = [record.message for record in read(stage.project.worker_log(worker.worker_id))]
+    assert said[-1] == b"worker stopped with exit code 0"
+
+
+@pytest.mark.req("027a-FR-013", "027a-EXIT-143")
+async def test_a_worker_that_is_terminated_exits_with_143(stage: Stage) -> None:
+    stage.configure(**QUICK)
+    await stage.engine.start(1)
+    (worker,) = stage.heard(WorkerStarted)
+    os.kill(worker.pid, signal.SIGTERM)
+    assert (await stage.hear(WorkerCrashed)).reason == "exit code 143"
