@@ -20,7 +20,7 @@ from bench.rounds import Rounds, Scale, seconds
 
 WORKERS = 100
 PRODUCERS = 100
-BATCH = 250
+BATCH = 1_000
 QUEUE_SIZE = 1_000_000
 
 Adding = Callable[[SqliteStore, int], Coroutine[None, None, None]]
@@ -31,7 +31,7 @@ clock = SystemClock()
 def measure(shelf: Shelf, scale: Scale) -> Iterator[Line]:
     """Compare both ways to add with every peer."""
     turns = {
-        "batches of 250": _ours(shelf.directory, scale.tasks, _add_in_batches),
+        "batches of 1,000": _ours(shelf.directory, scale.tasks, _add_in_batches),
         "single adds": _ours(shelf.directory, scale.tasks, _add_one_by_one),
     }
     for name, peer in (peers.DURABLE | peers.OTHERS).items():
@@ -40,7 +40,7 @@ def measure(shelf: Shelf, scale: Scale) -> Iterator[Line]:
     turns["fsync"] = lambda: sync_seconds(shelf.directory)
     rates = Rounds(turns, scale.rounds)
     goals = {max(peers.DURABLE, key=rates.median): 10, peers.BATCHED: 0.5}
-    for ours in ("batches of 250", "single adds"):
+    for ours in ("batches of 1,000", "single adds"):
         for name in (*peers.DURABLE, *peers.OTHERS):
             case = f"add, claim, complete ({ours})"
             yield at_least(case, Pair(rates, ours, name), goals.get(name))

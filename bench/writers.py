@@ -38,13 +38,14 @@ class Stint(NamedTuple):
 
 def measure(shelf: Shelf, scale: Scale) -> Iterator[Line]:
     """Compare eight writers with one that has as much to add."""
+    each = scale.committed // 4
     stints: list[Stint] = []
 
     def alone() -> float:
-        return _rate(_run(shelf, 1, scale.committed))
+        return _rate(_run(shelf, 1, PROCESSES * each))
 
     def together() -> float:
-        crowd = _run(shelf, PROCESSES, scale.committed // PROCESSES)
+        crowd = _run(shelf, PROCESSES, each)
         stints.extend(crowd)
         return _rate(crowd)
 
