@@ -5,6 +5,9 @@ import time
 from collections.abc import Callable, Iterator
 from statistics import mean
 
+import psutil
+
+from acode.model.state import Status
 from bench.filled import Shelf
 from bench.pools import Pool, cpu_seconds, memory_bytes, pool
 from bench.report import Line, Pair, at_most, duration
@@ -18,6 +21,7 @@ MEMORY_GOAL_MB = 4.0
 CPU_GOAL_PERCENT = 1.0
 IDLE_SECONDS = 20
 """Two heartbeats of every worker."""
+TASKS_EACH = 20
 MB = 1 << 20
 
 
@@ -25,9 +29,12 @@ def measure(shelf: Shelf, scale: Scale) -> Iterator[Line]:
     """Start pools of both sizes in turn, then look at an idle one."""
     starts = {str(count): _starting(shelf, count) for count in (FEW, MANY)}
     yield from _starts(Rounds(starts, scale.rounds))
-    with pool(shelf.fresh(), MANY) as running:
-        yield _memory(running)
+    with pool(shelf.fresh(), MANY, poolLimits={"concurrentTasks": MANY}) as running:
+        yield _memory("PSS of an idle worker", running)
         yield from _idleness(running)
+        running.submit(["true"] * (MANY * TASKS_EACH))
+        running.wait_for(Status.COMPLETED, MANY * TASKS_EACH)
+        yield _memory(f"the same after {TASKS_EACH} tasks each", running)
 
 
 def _starting(shelf: Shelf, count: int) -> Callable[[], float]:
@@ -47,15 +54,16 @@ def _starts(rounds: Rounds) -> Iterator[Line]:
     yield Line("each further worker", duration(each), "", None, goal, each < EACH_GOAL_SECONDS)
 
 
-def _memory(running: Pool) -> Line:
+def _memory(case: str, running: Pool) -> Line:
     used = mean(memory_bytes(pid) for pid in running.worker_pids()) / MB
     goal = f"≤ {MEMORY_GOAL_MB:g} MB"
-    return Line("PSS of an idle worker", f"{used:.1f} MB", "", None, goal, used <= MEMORY_GOAL_MB)
+    return Line(case, f"{used:.1f} MB", "", None, goal, used <= MEMORY_GOAL_MB)
 
 
 def _idleness(running: Pool) -> Iterator[Line]:
     """The processor time of everybody, heartbeats included, and what they wrote."""
-    pids = [running.daemon_pid, *running.worker_pids()]
+    daemon = psutil.Process(running.daemon_pid)
+    pids = [process.pid for process in (daemon, *daemon.children(recursive=True))]
     files, used = _files(running.project.agent_dir), sum(map(cpu_seconds, pids))
     elapsed = seconds(lambda: time.sleep(IDLE_SECONDS))
     percent = (sum(map(cpu_seconds, pids)) - used) / elapsed * 100
