@@ -3,6 +3,7 @@
 import os
 import sqlite3
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
@@ -98,6 +99,17 @@ def open_and_add(path: str, start: Barrier) -> None:
     store = SqliteStore.open(path, ManualClock(), grouped=False)
     at_once(store.add([submission()], actor="user", queue_size=PLENTY))
     at_once(store.close())
+
+
+def test_a_store_is_made_although_another_process_has_the_lock_for_a_moment(path: Path) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with ThreadPoolExecutor(1) as elsewhere:
+            making = elsewhere.submit(connect, str(path))
+            with pytest.raises(TimeoutError):
+                making.result(0.1)
+            other.execute("ROLLBACK")
+            making.result(10).close()
 
 
 @pytest.mark.parametrize("attempt", range(3))

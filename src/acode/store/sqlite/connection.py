@@ -24,7 +24,6 @@ APPLICATION_ID = 0x61636F64
 """Marks the file as ours: `acod`."""
 
 _PRAGMAS = (
-    "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
     "PRAGMA foreign_keys = ON",
     f"PRAGMA journal_size_limit = {WAL_LIMIT_BYTES}",
@@ -46,6 +45,7 @@ def connect(path: str, *, readonly: bool = False) -> sqlite3.Connection:
         )
         try:
             _refuse_foreign(connection, path)
+            _insist(connection, "PRAGMA journal_mode = WAL")
             for pragma in _PRAGMAS:
                 connection.execute(pragma)
             if readonly:
@@ -126,20 +126,25 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def begin(connection: sqlite3.Connection) -> None:
-    """Take the write lock, trying often: SQLite's own handler sleeps up to 100 ms at a time."""
+    """Take the write lock."""
     connection.execute("PRAGMA busy_timeout = 0")
-    deadline = Deadline(BUSY_SECONDS)
     try:
-        while True:
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError as error:
-                if not _is(error, sqlite3.SQLITE_BUSY) or not deadline.rest(0.001):
-                    raise
-            else:
-                return
+        _insist(connection, "BEGIN IMMEDIATE")
     finally:
         connection.execute(f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}")
+
+
+def _insist(connection: sqlite3.Connection, statement: str) -> None:
+    """Wait for a lock, trying often: SQLite sleeps up to 100 ms, or does not try again at all."""
+    deadline = Deadline(BUSY_SECONDS)
+    while True:
+        try:
+            connection.execute(statement)
+        except sqlite3.OperationalError as error:
+            if not _is(error, sqlite3.SQLITE_BUSY) or not deadline.rest(0.001):
+                raise
+        else:
+            return
 
 
 def _is(error: sqlite3.Error, code: int) -> bool:
