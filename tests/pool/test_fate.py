@@ -3,7 +3,6 @@
 import itertools
 import json
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -227,38 +226,41 @@ def test_the_most_urgent_is_first(pool_project: PoolProject) -> None:
 def test_no_more_than_so_many_tasks_run_at_once(pool_project: PoolProject) -> None:
     pool_project.configure(workers={"poolLimits": {"concurrentTasks": 2}})
     pool_project.start(count=4)
-    crowd = pool_project.root / "crowd"
+    crowd, seen = pool_project.root / "crowd", pool_project.root / "seen"
     crowd.mkdir()
-    command = f"touch {crowd}/$$; ls {crowd} | wc -l; sleep 0.05; rm {crowd}/$$"
+    command = f"touch {crowd}/$$; ls {crowd} | wc -l >> {seen}; sleep 0.05; rm {crowd}/$$"
     tasks = pool_project.add_all([{"command": command}] * 12)
     assert pool_project.wait(*tasks).code == 0
-    seen = {int(pool_project.output(task)) for task in tasks}
-    assert max(seen) <= 2
+    counts = [int(line) for line in seen.read_text().splitlines()]
+    assert len(counts) == 12
+    assert max(counts) <= 2
+
+
+def turns(project: PoolProject, *workstreams: str | None) -> list[str]:
+    """The workers of tasks that are given one by one."""
+    seen = project.root / "turns"
+    for number, name in enumerate(workstreams):
+        stream = ("--workstream", name) if name else ()
+        project.add(f"echo $ACODE_WORKER_ID >> {seen}", *stream)
+        eventually(lambda n=number: seen.exists() and len(seen.read_text().split()) == n + 1)
+        eventually(lambda: project.pool()["idleCount"] == 3)
+    return seen.read_text().split()
 
 
 @pytest.mark.req("forge-04")
 def test_a_workstream_goes_back_to_its_worker(pool_project: PoolProject) -> None:
     pool_project.start(count=3)
-    homes: dict[str, set[Any]] = {"a": set(), "b": set(), "c": set()}
-    for _ in range(4):
-        for name, home in homes.items():
-            task = pool_project.add("true", "--workstream", name)
-            assert pool_project.wait(task).code == 0
-            home.add(pool_project.show(task)["workerId"])
-    assert [len(home) for home in homes.values()] == [1, 1, 1]
-    assert len(set.union(*homes.values())) == 3
+    homes = turns(pool_project, "a", "b", "c", "c", "a", "b")
+    assert len(set(homes[:3])) == 3
+    assert homes[3:] == [homes[2], homes[0], homes[1]]
 
 
 @pytest.mark.req("forge-03", "forge-05")
 def test_tasks_of_no_workstream_go_round(pool_project: PoolProject) -> None:
     pool_project.start(count=3)
-    turns = []
-    for _ in range(6):
-        task = pool_project.add("true")
-        assert pool_project.wait(task).code == 0
-        turns.append(pool_project.show(task)["workerId"])
-    assert len(set(turns[:3])) == 3
-    assert turns[3:] == turns[:3]
+    workers = turns(pool_project, *[None] * 6)
+    assert len(set(workers[:3])) == 3
+    assert workers[3:] == workers[:3]
 
 
 def test_what_cannot_be_started_says_why(pool_project: PoolProject, tmp_path: Path) -> None:

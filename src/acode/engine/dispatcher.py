@@ -176,7 +176,10 @@ class Dispatcher:
             return
         if ended.setback is not None:
             self._rest_after_setback(ended.setback)
-        then = self._claim([slot]) if self._is_claiming() and not slot.leaving else None
+        if ended.leaves:
+            slot.hang_up()
+        goes_on = slot.link is not None and not slot.leaving
+        then = self._claim([slot]) if goes_on and self._is_claiming() else None
         outcome = self._outcome(lease, ended)
         leases = await self._finish(lease, ended, outcome, then)
         if slot.lease is lease:

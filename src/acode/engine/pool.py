@@ -51,9 +51,7 @@ class Pool:
         """Bring the pool to its first size; adopted workers count."""
         # The first size is a choice like any other: the autoscaler lets it stand for a while.
         self._scaled_at = self._clock.now()
-        missing = count - len(self.roster.staying())
-        if missing > 0:
-            await self._supervisor.start(missing, mode)
+        await self._reach(count, mode)
 
     async def scale(self, count: int) -> tuple[int, str | None]:
         """Another size: more are started, or idle ones go first. The size, and why if clamped."""
@@ -63,15 +61,19 @@ class Pool:
 
     async def _resize(self, target: int, reason: str) -> None:
         async with self._scaling:
-            staying = self.roster.staying()
-            if target == len(staying):
-                return
-            self._scaled_at = self._clock.now()
-            self._events.emit(PoolScaled(len(staying), target, reason))
-            if target > len(staying):
-                await self._supervisor.start(target - len(staying), self._workers.mode)
-            else:
-                self._retire(staying, len(staying) - target)
+            size = len(self.roster.staying())
+            if target != size:
+                self._scaled_at = self._clock.now()
+                self._events.emit(PoolScaled(size, target, reason))
+            await self._reach(target, self._workers.mode)
+
+    async def _reach(self, size: int, mode: Mode) -> None:
+        self.roster.wanted = size
+        staying = self.roster.staying()
+        if size > len(staying):
+            await self._supervisor.start(size - len(staying), mode)
+        else:
+            self._retire(staying, len(staying) - size)
 
     def _retire(self, staying: list[Slot], count: int) -> None:
         stoppable = [Stoppable(s.id, s.status, s.started_at or 0, s.load) for s in staying]

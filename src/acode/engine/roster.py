@@ -46,6 +46,12 @@ class Slot:
         self.last_heartbeat = now
         self.heard_ms = round(ticks() * 1000)
 
+    def hang_up(self) -> None:
+        """Nothing more is told to it, or heard of it."""
+        if self.link is not None:
+            self.link.close()
+            self.link = None
+
     @property
     def load(self) -> int:
         """Attempts that it has run so far."""
@@ -88,6 +94,8 @@ class Roster:
 
     def __init__(self, events: Events) -> None:
         self.events = events
+        self.wanted = 0
+        """The size that the pool is meant to have."""
         self._slots: dict[str, Slot] = {}
 
     def __iter__(self) -> Iterator[Slot]:

@@ -32,6 +32,7 @@ from acode.policy.restart import GiveUp, Restart, RestartAfter, after_crash, con
 from acode.runner.identity import is_alive
 from acode.runner.tree import kill_marked
 from acode.worker import spool
+from acode.worker.exits import ExitCode
 from acode.worker.messages import Action, Control, Ended, Exited, Heartbeat, Note, Why, WorkerConfig
 from acode.worker.wire import Frame, FrameType, unpack
 
@@ -191,8 +192,7 @@ class Supervisor:
         self._spawn(self._bury(slot))
 
     async def _bury(self, slot: Slot) -> None:
-        if slot.link is not None:
-            slot.link.close()
+        slot.hang_up()
         greeting, _ = self._greetings.get(slot.id, (None, None))
         if greeting is not None and not greeting.done():
             greeting.set_exception(WorkerStartFailed("the worker ended at once"))
@@ -215,6 +215,8 @@ class Supervisor:
         kill_marked(f"ACODE_ATTEMPT_TOKEN={lease.token}".encode())
         if left is not None and left.token == lease.token:
             await self._dispatcher.spooled(lease, left)
+        elif self._left_in_order(slot):
+            await self._dispatcher.released(lease, "its worker left before it began")
         else:
             await self._dispatcher.lost(lease, f"worker-{slot.id} died: {self._cause(slot)}")
         slot.lease = None
@@ -225,6 +227,11 @@ class Supervisor:
             if slot.process is None or slot.process.pid in self._codes:
                 return
             await asyncio.sleep(EXIT_CODE_POLL_SECONDS)
+
+    def _left_in_order(self, slot: Slot) -> bool:
+        """A worker that ends by itself has settled whatever it began."""
+        code = self._codes.get(slot.process.pid if slot.process else 0)
+        return code in (ExitCode.CLEAN, ExitCode.TERMINATED)
 
     def _cause(self, slot: Slot) -> str:
         code = self._codes.get(slot.process.pid if slot.process else 0)
@@ -268,7 +275,7 @@ class Supervisor:
     async def _replace(self, mode: Mode) -> None:
         # A replacement that cannot start either must not turn this into a busy loop.
         await asyncio.sleep(self._restart.max_delay_ms / 1000)
-        if not self.closing:
+        if not self.closing and len(self._roster.staying()) < self._roster.wanted:
             await self.start(1, mode)
 
     def _forget(self, slot: Slot) -> None:

@@ -4,6 +4,8 @@ import os
 import signal
 import socket
 
+from msgspec.structs import replace
+
 from acode.clock import Clock, SystemClock, ticks
 from acode.ids import new_id
 from acode.observe.log import OutputLog
@@ -220,12 +222,12 @@ class Worker:
         if self._attempt is None or (ended := self._attempt.ended) is None:
             return
         attempt, self._attempt = self._attempt, None
+        if self._exit is not None:
+            ended = replace(ended, leaves=True)
         self._unacknowledged = ended
         self._spool.keep(ended)
         self._orphan_at = ticks() + ORPHAN_SECONDS
         self._send(FrameType.RESULT, ended.token, ended)
-        if self._exit is not None:
-            self._disconnect()  # whoever leaves takes no other task
         attempt.clean()
 
     def _say(self, tag: str, message: str) -> None:

@@ -36,6 +36,8 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     artifacts: tuple[str, ...] = ()
     setback: str | None = None
     """Why the machine, not the task, kept the command from starting."""
+    leaves: bool = False
+    """The worker ends now and takes no other task."""
 
 
 class Current(msgspec.Struct, frozen=True):

@@ -25,7 +25,7 @@ from acode.model.event import (
     WorkerStopped,
 )
 from acode.model.state import Status, WorkerStatus
-from acode.model.task import Submission, TaskSpec
+from acode.model.task import Mode, Submission, TaskSpec
 from acode.observe.events import Events
 from acode.observe.logread import read
 from acode.project import Project
@@ -157,6 +157,25 @@ async def test_the_pool_tells_of_its_size(stage: Stage) -> None:
     await stage.engine.pool.scale(3)
     await stage.engine.pool.scale(2)
     assert [(event.was, event.now) for event in stage.heard(PoolScaled)] == [(1, 3), (3, 2)]
+
+
+async def test_a_pool_that_was_scaled_meanwhile_needs_no_replacement(stage: Stage) -> None:
+    process = {"restartDelayMs": 10, "maxRestartDelayMs": 300, "maxRestarts": 0}
+    stage.configure(workers={"process": process})
+    await stage.engine.start(2)
+    os.kill(stage.heard(WorkerStarted)[0].pid, signal.SIGKILL)
+    await stage.hear(WorkerFailed)
+    await stage.engine.pool.scale(3)
+    await asyncio.sleep(0.5)  # the replacement would be there by now
+    assert len(stage.engine.roster) == 3
+
+
+async def test_what_was_adopted_beyond_the_size_of_the_pool_goes(stage: Stage) -> None:
+    stage.configure()
+    await stage.engine.start(3)
+    await stage.engine.pool.fill(1, Mode.PROCESS)
+    await stage.hear(WorkerStopped, lambda _: len(stage.heard(WorkerStopped)) == 2)
+    assert len(stage.engine.roster) == 1
 
 
 @pytest.mark.parametrize("ahead_ms", [86_400_000, -86_400_000], ids=["forward", "back"])
