@@ -49,11 +49,14 @@ def test_ten_thousand_tasks_over_a_hundred_workers(
     pool_project: PoolProject, tmp_path: Path
 ) -> None:
     lines = tmp_path / "lines"
-    pool_project.configure(workers={"max": 100, "poolLimits": {"concurrentTasks": 100}})
+    pool_project.configure(
+        workers={"max": 100, "poolLimits": {"concurrentTasks": 100}},
+        environment={"set": {"RAN_ON": str(lines)}},
+    )
     pool_project.start(count=100)
     pool = pool_project.pool()
     assert (pool["idleCount"], len({worker["pid"] for worker in pool["workers"]})) == (100, 100)
-    tasks = pool_project.add_all([{"command": f"echo $ACODE_WORKER_ID >> {lines}"}] * 10_000)
+    tasks = pool_project.add_all([{"command": "echo $ACODE_WORKER_ID >> $RAN_ON"}] * 10_000)
     eventually(lambda: pool_project.pool()["pendingTasks"] == 0, 300)
     eventually(lambda: pool_project.pool()["idleCount"] == 100)
     ran_on = lines.read_text().splitlines()

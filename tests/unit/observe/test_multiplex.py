@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acode.clock import ManualClock
-from acode.ids import new_id
+from acode.ids import IdSource
 from acode.observe.log import LogFile
 from acode.observe.logformat import Context
 from acode.observe.logparse import Record
@@ -82,7 +82,7 @@ def test_a_stream_is_begun_when_its_time_comes() -> None:
 
 
 def test_a_worker_is_no_older_than_its_id() -> None:
-    assert worker_source("x.log", new_id(NOW)).starts_at == NOW
+    assert worker_source("x.log", IdSource().new(NOW)).starts_at == NOW
     assert worker_source("x.log", "no-id").starts_at == 0
 
 
