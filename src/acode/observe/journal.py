@@ -15,6 +15,7 @@ from acode.model.event import (
     WorkerStatusChanged,
     WorkerStopped,
 )
+from acode.model.state import Status
 
 
 def line_of(event: PoolEvent) -> tuple[str, str]:
@@ -33,10 +34,12 @@ def line_of(event: PoolEvent) -> tuple[str, str]:
             return "debug", f"worker-{worker_id} is {status}" + (f" ({task_id})" if task_id else "")
         case TaskAssigned(task_id, worker_id, number, waited_ms):
             waited = f"after {waited_ms} ms"
-            return "info", f"task {task_id} attempt {number} to worker-{worker_id} {waited}"
+            return "debug", f"task {task_id} attempt {number} to worker-{worker_id} {waited}"
         case TaskEnded(task_id, worker_id, number, status, reason):
             told = f"task {task_id} attempt {number} on worker-{worker_id}: {reason}"
-            return "info", f"{told}; the task is {status}"
+            # What goes well is in the history of the task; a line for each would drown the rest.
+            level = "debug" if status is Status.COMPLETED else "info"
+            return level, f"{told}; the task is {status}"
         case TaskRefused(task_id, worker_id):
             return "warning", f"a late result of worker-{worker_id} for task {task_id} is not used"
         case PoolScaled(was, now, reason):
