@@ -18,7 +18,7 @@ from acode.errors import (
 SCHEMA = os.path.join(os.path.dirname(__file__), "schema")
 BUSY_SECONDS = 30.0
 RETRY_SECONDS = 0.003
-"""Measured with eight writers: asking more often slows down the one that has the lock."""
+"""With eight writers, 1 ms gave less throughput and 8 ms no more."""
 CACHED_STATEMENTS = 512
 """Set-based queries come in up to 64 lengths each."""
 WAL_LIMIT_BYTES = 64 * 1024 * 1024
