@@ -1,6 +1,7 @@
 """The queue on plain dictionaries: slow, obvious, and written without looking at the stores."""
 
 from collections import Counter
+from collections.abc import Collection
 from typing import Any
 
 AGEING = 600_000
@@ -45,7 +46,7 @@ class Model:
         there = [self.tasks[need] for need in self.tasks[id_]["needs"] if need in self.tasks]
         return all(need["status"] == "completed" for need in there)
 
-    def claim(self, limit: int, held: set[tuple[str, str | None]], now: int) -> list[str]:
+    def claim(self, limit: int, held: Collection[tuple[str, str | None]], now: int) -> list[str]:
         if self.paused:
             return []
         ready = [

@@ -13,7 +13,7 @@ from acode.model.priority import Priority
 from acode.model.state import Status
 from acode.model.task import Lease, Submission, TaskSpec
 from acode.model.verdict import Cancel, Complete, Fail, Release, RetryAt, Verdict
-from acode.store.sqlite import SqliteStore, connection
+from acode.store.sqlite import SqliteStore
 from tests.conformance.kit import FAILURE, TIMEOUT, World, report, wish
 
 LATER = ManualClock().now() + 60_000
@@ -142,6 +142,6 @@ def make_until(path: str, statements: int) -> None:
         made.set_trace_callback(fuse)
         return made
 
-    connection.sqlite3.connect = connect  # type: ignore[assignment]
+    sqlite3.connect = connect
     open_world(path)
     os._exit(0)
