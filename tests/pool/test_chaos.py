@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
+import pytest
 
 from acode.clock import Deadline
 from tests.pool.checker import Tally, check, crashes, records
@@ -57,6 +58,7 @@ class Chaos:
             return
 
 
+@pytest.mark.req("027a-NFR-007", "027-NFR-010")
 def test_random_deaths_lose_nothing_and_leave_nothing(
     pool_project: PoolProject, tmp_path: Path
 ) -> None:

@@ -131,9 +131,14 @@ def test_a_worker_that_dies_at_birth_is_born_again(scene: Scene, step: str) -> N
     assert "restart in" in scene.project.daemon_log()
 
 
-@pytest.mark.parametrize("step", ["os:fork:before", "os:fork:after"])
+@pytest.mark.parametrize(
+    "step", ["os:fork:before", "os:fork:after", "acode.runner.identity:identify:before"]
+)
 def test_a_zygote_that_dies_at_a_birth_is_replaced(scene: Scene, step: str) -> None:
-    """After a fork, the first of the two that comes by is struck: it may be the newborn worker."""
+    """After a fork, the first of the two that comes by is struck: it may be the newborn worker.
+
+    By the third step it is the zygote, with a newborn that nobody knows of: it must not live on.
+    """
     scene.project.prepare_fault(step)
     scene.project.start(count=1)
     scene.project.arm()

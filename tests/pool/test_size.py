@@ -44,7 +44,7 @@ def test_the_pool_grows_when_busy_and_shrinks_when_idle(pool_project: PoolProjec
     assert "pool scaled from 2 to 1" in log
 
 
-@pytest.mark.req("027-NFR-005", "027-NFR-006")
+@pytest.mark.req("027-NFR-005", "027-NFR-006", "027-FR-036", "027-FR-049")
 def test_ten_thousand_tasks_over_a_hundred_workers(
     pool_project: PoolProject, tmp_path: Path
 ) -> None:

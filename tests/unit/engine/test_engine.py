@@ -123,6 +123,7 @@ async def test_workers_are_told_of_when_they_start_fail_and_stop(stage: Stage) -
 
 
 @pytest.mark.req("027-FR-038", "027-FR-039", "027-AC-003", "027-AC-004", "027-AC-005")
+@pytest.mark.req("027a-FR-056", "027a-FR-067", "027a-FR-068", "027a-AC-007")
 async def test_a_task_is_told_of_when_it_is_assigned_and_when_it_ends(stage: Stage) -> None:
     stage.configure()
     await stage.engine.start(1)
