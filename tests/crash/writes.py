@@ -142,6 +142,6 @@ def make_until(path: str, statements: int) -> None:
         made.set_trace_callback(fuse)
         return made
 
-    sqlite3.connect = connect
+    sqlite3.connect = connect  # type: ignore[assignment]
     open_world(path)
     os._exit(0)
