@@ -20,6 +20,14 @@ def fill(ballast: Path) -> None:
 
 def main(disk: Path, outside: Path) -> None:
     project = PoolProject(disk / "project")
+    try:
+        live_through_it(project, disk, outside)
+    finally:
+        (disk / "ballast").unlink(missing_ok=True)
+        project.close()
+
+
+def live_through_it(project: PoolProject, disk: Path, outside: Path) -> None:
     tally = Tally(outside / "tally")
     go, ballast = outside / "go", disk / "ballast"
     project.configure(workers={"pollIntervalMs": 100})
@@ -45,7 +53,6 @@ def main(disk: Path, outside: Path) -> None:
         assert record.task.attempt_count == 1
         assert tally.runs(record.task.id) == 1
     assert {worker["restarts"] for worker in project.workers()} == {0}
-    project.close()
 
 
 main(Path(sys.argv[1]), Path(sys.argv[2]))
