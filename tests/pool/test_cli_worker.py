@@ -411,7 +411,7 @@ def test_in_the_foreground_it_ends_by_a_signal_with_0(
     pool_project: PoolProject, foreground: "subprocess.Popen[str]"
 ) -> None:
     assert pool_project.daemon.pid == foreground.pid
-    task = pool_project.add("true")
+    task = pool_project.add("exit 3")
     pool_project.wait(task)
     foreground.terminate()
     out, err = foreground.communicate(timeout=PATIENCE)
