@@ -25,6 +25,7 @@ MAX_FUNCTION_LINES = 60
 BASICS = {"model", "errors", "clock", "ids"}
 INNER = {"policy", "store", "runner", "workspace", "observe", "sockets", *BASICS}
 READERS = {"reading", "settings", "spec", "project"}
+TELLERS = {"views", "human", "why"}
 ROOMS: dict[str, set[str]] = {
     "acode": set(),
     "errors": set(),
@@ -41,12 +42,14 @@ ROOMS: dict[str, set[str]] = {
     "settings": {"reading", "policy", *BASICS},
     "spec": {"reading", "policy", *BASICS},
     "project": {"reading", *BASICS},
-    "views": {"store", "policy", *BASICS},
+    "views": {"store", "policy", "observe", *BASICS},
+    "human": set(),
+    "why": {"human", "views", "store", *BASICS},
     "worker": INNER - {"store"},
     "engine": {"worker", "settings", "project", *INNER},
     "app": {"engine", "settings", "project", *INNER},
-    "gateway": {"acode", "app", "views", "engine", *READERS, *INNER},
-    "cli": {"acode", "app", "views", "engine", *READERS, *INNER},
+    "gateway": {"acode", "app", "engine", *TELLERS, *READERS, *INNER},
+    "cli": {"acode", "app", "engine", *TELLERS, *READERS, *INNER},
 }
 
 MODULES = sorted(PACKAGE.rglob("*.py"))

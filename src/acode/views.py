@@ -1,7 +1,7 @@
 """The JSON shapes of the public contract, the same at every door. Pure functions."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol, assert_never
+from typing import TYPE_CHECKING, Any, Protocol, assert_never
 
 from acode.clock import iso
 from acode.model.ending import (
@@ -17,9 +17,13 @@ from acode.model.ending import (
     Usage,
 )
 from acode.model.failure import Failure
+from acode.model.state import Status
 from acode.model.task import Attempt, DeadLetter, Move, Record, Result, Task, TaskLimits, TaskSpec
 from acode.policy.secrets import mask
 from acode.store.base import Added, Counts
+
+if TYPE_CHECKING:
+    from acode.observe.logparse import Record as LogRecord
 
 View = dict[str, Any]
 """A JSON object, its keys in the order in which people read them."""
@@ -109,6 +113,44 @@ def counts_view(counts: Counts) -> View:
         "pendingByPriority": counts.pending_by_priority,
         "oldestReadyAt": iso(counts.oldest_ready_at),
     }
+
+
+def no_pool_view(counts: Counts, mode: str) -> View:
+    """`worker status --json` where no pool runs: only the store has something to say."""
+    return {
+        "isRunning": False,
+        "mode": mode,
+        "activeCount": 0,
+        "idleCount": 0,
+        "busyCount": 0,
+        "transitioningCount": 0,
+        "pendingTasks": counts.by_status[Status.PENDING],
+        "runningTasks": counts.by_status[Status.RUNNING],
+        "uptimeSeconds": 0,
+        "resources": {"cpuPercent": 0.0, "memoryBytes": 0, "diskBytes": 0},
+        "backpressure": None,
+        "apiUrl": None,
+        "circuits": [],
+        "workers": [],
+    }
+
+
+def log_view(record: "LogRecord") -> View:
+    """One line of a log."""
+    return {
+        "time": iso(record.at),
+        "workerId": record.worker_id,
+        "taskId": record.task_id,
+        "attempt": record.attempt or None,
+        "stream": record.stream,
+        "level": record.level,
+        "message": record.text,
+    }
+
+
+def label(spec: TaskSpec) -> str:
+    """The title of a task, or what it runs where it has none."""
+    return spec.title or " ".join([spec.command, *spec.args])
 
 
 def failure_view(failure: Failure) -> View:

@@ -6,17 +6,16 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from acode.cli.context import Context, drive
-from acode.cli.human import number
-from acode.cli.listing import label
 from acode.cli.parser import Parser, completes_ids, values
 from acode.cli.render import Column
 from acode.errors import FileUnreadable, UsageError
+from acode.human import number
 from acode.ids import new_id
 from acode.model.priority import Priority
 from acode.model.task import Mode, Submission, WorkspaceKind
 from acode.spec import TYPES, Draft, draft_from_flags, read_batch, submissions
 from acode.store.base import Added
-from acode.views import View, added_view, spec_view
+from acode.views import View, added_view, label, spec_view
 
 AFTER_DASHES = "a command goes after --, for example: acode task add -- make test"
 USAGE = """acode task add [OPTIONS] -- COMMAND [ARG ...]

@@ -3,11 +3,11 @@
 from argparse import Namespace
 
 from acode.cli.context import Context, drive
-from acode.cli.human import clean
-from acode.cli.listing import label
 from acode.cli.parser import Command, Parser
 from acode.errors import AcodeError
+from acode.human import clean
 from acode.store.base import Sort, TaskQuery
+from acode.views import label
 
 NEWEST = 1000
 """So many of the newest tasks are offered."""

@@ -3,11 +3,11 @@
 import sys
 
 from acode.cli.context import Context, drive
-from acode.cli.human import ago, number
 from acode.cli.parser import Command, Parser, add_id, add_ids
 from acode.cli.render import Column
 from acode.clock import iso
 from acode.errors import TaskNotFound, UsageError
+from acode.human import ago, number
 from acode.model.task import DeadLetter, Task
 from acode.store.base import Store
 from acode.views import dead_letter_view

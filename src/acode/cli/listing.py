@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from time import sleep
 
 from acode.cli.context import Context, drive
-from acode.cli.human import ago
 from acode.cli.parser import Parser, values, whole_number
 from acode.cli.render import Column
+from acode.human import ago
 from acode.model.priority import Priority
 from acode.model.state import Status
-from acode.model.task import Task, TaskSpec
+from acode.model.task import Task
 from acode.store.base import Sort, TaskQuery
-from acode.views import row_view
+from acode.views import label, row_view
 
 REFRESH_SECONDS = 1.0
 SORTS = ("created", "priority", "status")
@@ -103,11 +103,6 @@ def rows(tasks: list[Task], now: int) -> list[list[str]]:
         ]
         for task in tasks
     ]
-
-
-def label(spec: TaskSpec) -> str:
-    """The title of a task, or what it runs where it has none."""
-    return spec.title or " ".join([spec.command, *spec.args])
 
 
 def _watch(context: Context) -> None:

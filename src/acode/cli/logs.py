@@ -14,10 +14,10 @@ from time import sleep
 from typing import TextIO
 
 from acode.cli.context import Context, drive
-from acode.cli.human import number
 from acode.cli.logs_format import FORMATS, Line, Look, line_of, moment_of
 from acode.cli.parser import Parser, add_id, completes_ids, whole_number
 from acode.errors import AlreadyThere, AmbiguousId, WorkerNotFound
+from acode.human import number
 from acode.ids import normalise
 from acode.model.state import FINISHED
 from acode.observe.logformat import LEVELS

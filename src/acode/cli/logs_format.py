@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from acode.cli.human import clean
 from acode.clock import iso
 from acode.errors import UsageError
+from acode.human import clean
 from acode.observe.logparse import Record
+from acode.views import log_view
 
 FORMATS = ("plain", "json", "colored")
 
@@ -48,16 +49,7 @@ def line_of(name: str, look: Look) -> Line:
 
 def json_line(record: Record) -> str:
     """One object with everything that is known."""
-    view = {
-        "time": iso(record.at),
-        "workerId": record.worker_id,
-        "taskId": record.task_id,
-        "attempt": record.attempt or None,
-        "stream": record.stream,
-        "level": record.level,
-        "message": record.text,
-    }
-    return f"{msgspec.json.encode(view).decode()}\n"
+    return f"{msgspec.json.encode(log_view(record)).decode()}\n"
 
 
 def _colored_line(record: Record, look: Look) -> str:

@@ -8,8 +8,8 @@ from enum import StrEnum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from acode.cli.human import clean
 from acode.errors import UsageError
+from acode.human import clean
 
 if TYPE_CHECKING:
     from acode.cli.context import Context

@@ -5,13 +5,12 @@ from time import sleep
 from typing import Any
 
 from acode.cli.context import Context, drive
-from acode.cli.human import number, size, span
 from acode.cli.parser import Parser, whole_number
 from acode.cli.render import Column
 from acode.engine.client import ask
 from acode.errors import PoolNotRunning
-from acode.model.state import Status
-from acode.views import View
+from acode.human import number, size, span
+from acode.views import View, no_pool_view
 
 REFRESH_SECONDS = 1.0
 SCALE_SECONDS = 120.0
@@ -51,23 +50,7 @@ def look(context: Context) -> View:
 
 
 def _nobody(context: Context) -> View:
-    counts = drive(context.app.reader().counts()).by_status
-    return {
-        "isRunning": False,
-        "mode": context.app.settings.workers.mode,
-        "activeCount": 0,
-        "idleCount": 0,
-        "busyCount": 0,
-        "transitioningCount": 0,
-        "pendingTasks": counts[Status.PENDING],
-        "runningTasks": counts[Status.RUNNING],
-        "uptimeSeconds": 0,
-        "resources": {"cpuPercent": 0.0, "memoryBytes": 0, "diskBytes": 0},
-        "backpressure": None,
-        "apiUrl": None,
-        "circuits": [],
-        "workers": [],
-    }
+    return no_pool_view(drive(context.app.reader().counts()), context.app.settings.workers.mode)
 
 
 def _print(context: Context, view: View) -> None:

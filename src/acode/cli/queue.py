@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from acode.cli.context import Context, drive
-from acode.cli.human import ago, number, size
 from acode.cli.parser import Command, Parser
 from acode.engine.client import ask
 from acode.errors import AlreadyThere, PoolNotRunning, StoreDamaged, StoreUnusable, WorkerTimeout
+from acode.human import ago, number, size
 from acode.store.base import Counts, Tidied
 from acode.views import View, counts_view
 

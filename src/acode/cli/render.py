@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, NamedTuple, TextIO
 
-from acode.cli.human import clean
 from acode.errors import AcodeError
+from acode.human import clean
 
 Say = Callable[[str], None]
 """Replaces the text beside a spinner."""

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from acode.cli.context import Context, drive
-from acode.cli.human import ago, size, span
 from acode.cli.render import Column
 from acode.clock import iso
+from acode.human import ago, size, span
 from acode.model.task import Attempt, Move, Task
 from acode.views import View, attempt_view, task_view
 

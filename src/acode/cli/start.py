@@ -5,7 +5,6 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from acode.cli.context import Context
-from acode.cli.human import number
 from acode.cli.parser import Parser, values, whole_number
 from acode.cli.render import complain
 from acode.engine.launch import become, launch
@@ -13,6 +12,7 @@ from acode.engine.lock import holder
 from acode.engine.options import DaemonOptions
 from acode.engine.tools import locate
 from acode.errors import DockerUnavailable, PoolRunning, WorkerStartFailed
+from acode.human import number
 from acode.model.task import Mode
 
 if TYPE_CHECKING:

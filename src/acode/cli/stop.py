@@ -1,7 +1,6 @@
 """`acode worker stop`: until the daemon is really gone."""
 
 from acode.cli.context import Context
-from acode.cli.human import number
 from acode.cli.parser import Parser
 from acode.cli.pool import NOBODY
 from acode.cli.render import Say
@@ -9,6 +8,7 @@ from acode.clock import Deadline
 from acode.engine.client import ANSWER_SECONDS, ask
 from acode.engine.lock import holder
 from acode.errors import PoolNotRunning, WorkerTimeout
+from acode.human import number
 from acode.runner.grip import Grip, grip
 from acode.views import View
 

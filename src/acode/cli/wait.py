@@ -3,10 +3,10 @@
 from math import inf
 
 from acode.cli.context import Context, drive
-from acode.cli.human import number
 from acode.cli.parser import Parser, add_ids, seconds
 from acode.cli.render import report
 from acode.clock import Deadline
+from acode.human import number
 from acode.model.state import FINISHED, Status
 from acode.model.task import Task
 from acode.store.base import Store

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acode.cli.human import ago, clean, number, size, span
+from acode.human import ago, clean, number, size, span
 
 NOW = 1_700_000_000_000
 SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
