@@ -130,6 +130,13 @@ class FileUnreadable(AcodeError):
     hint = "check its name and that you may read it"
 
 
+class WorkspaceFailed(AcodeError):
+    """A workspace could not be made, or its result not be kept."""
+
+    code = "WORKSPACE-001"
+    hint = "acode task logs ID tells more; the task can be tried again"
+
+
 class WorkerNotFound(AcodeError):
     """No worker has this id."""
 
