@@ -223,6 +223,7 @@ def _task(task: Task, defaults: Defaults) -> View:
         "patch": result.patch,
         # The patterns asked for, until there are files that they matched.
         "artifacts": result.artifacts or spec.artifacts,
+        "checks": result.checks,
         "dependencies": spec.dependencies,
         "metadata": spec.metadata,
     }

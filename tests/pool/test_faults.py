@@ -83,9 +83,9 @@ def test_a_daemon_that_dies_at_work_loses_nothing(scene: Scene, step: str) -> No
 @pytest.mark.parametrize(
     "step",
     [
-        "acode.runner.process:LocalProcess.__init__:before",
-        "acode.runner.process:LocalProcess.__init__:after",
-        "acode.runner.process:LocalProcess.reap:before",
+        "acode.runner.process:spawn:before",
+        "acode.runner.process:spawn:after",
+        "acode.runner.children:Tree.reap:before",
         "acode.worker.spool:Spool.keep:before",
     ],
 )

@@ -104,6 +104,11 @@ class Daemon:
             on_daemon_exit=self._settings.workers.on_daemon_exit,
             log_max_bytes=self._settings.logging.max_size_mb * 1024 * 1024,
             log_max_files=self._settings.logging.max_files,
+            author=self._settings.results.author,
+            strategy=self._settings.workers.worktree.strategy,
+            warm=self._settings.workers.worktree.warm,
+            copy_ignored=self._settings.workers.worktree.copy_ignored,
+            max_artifact_mb=self._settings.workers.limits.disk_mb,
             keep_workspaces=self._options.keep_worktrees
             or self._settings.workers.process.keep_worktrees,
         )

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 
-from acode.model.task import Lease
-from acode.policy.commands import argv_of
+from acode.model.task import Lease, TaskSpec
+from acode.policy.commands import SHELL, argv_of
 from acode.runner.environment import chosen
 from acode.settings import Settings
-from acode.worker.messages import Assignment
+from acode.worker.messages import Assignment, Check
+from acode.workspace import default_kind
 
 
 class Orders:
@@ -20,6 +21,7 @@ class Orders:
         self._passed = {
             name: chosen(environ, agent.pass_) for name, agent in settings.agents.items()
         }
+        self._checks = _checks(settings)
 
     def assignment(self, lease: Lease) -> Assignment:
         """Everything the worker needs to know."""
@@ -33,4 +35,20 @@ class Orders:
             timeout_seconds=spec.timeout_seconds or self._settings.tasks.timeout_seconds,
             kill_timeout_seconds=self._settings.workers.process.kill_timeout_seconds,
             cwd=spec.cwd,
+            workspace=spec.workspace or default_kind(self._root),
+            must_be=spec.workspace is not None,
+            base=spec.base,
+            checks=self._checks,
+            artifacts=(*self._settings.tasks.artifacts, *spec.artifacts),
+            title=_title(spec),
         )
+
+
+def _checks(settings: Settings) -> tuple[Check, ...]:
+    tasks = settings.tasks
+    lines = {"buildCommand": tasks.build_command, "testCommand": tasks.test_command}
+    return tuple(Check(name, (SHELL, "-c", line)) for name, line in lines.items() if line)
+
+
+def _title(spec: TaskSpec) -> str:
+    return spec.title or " ".join((spec.command, *spec.args))

@@ -77,6 +77,8 @@ class Result(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     branch: str | None = None
     patch: str | None = None
     artifacts: tuple[str, ...] = ()
+    checks: dict[str, int] = {}
+    """Exit codes of the commands that checked it, by name."""
     value: Any = None
 
 

@@ -1,96 +1,79 @@
-"""A command as a local process: start it, feed on its output, end it with everything below it."""
+"""Spawning a command as a local process, in a session of its own."""
 
 import os
 import signal
-from collections.abc import Mapping, Sequence
-from enum import Enum, auto
+from collections.abc import Callable, Mapping, Sequence
+from typing import NoReturn
 
-from acode.model.ending import Usage
-from acode.runner.tree import signal_below
+from acode.runner.pipes import Pipes
 
-READ_BYTES = 64 * 1024
-
-
-class Phase(Enum):
-    """How far the end has come."""
-
-    RUNNING = auto()
-    CLEARING = auto()
-    """The command is gone, something below it is not."""
-    GONE = auto()
+# Python ignores or handles these; a command expects their default.
+_DEFAULTED = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGCHLD, signal.SIGINT)
 
 
-class LocalProcess:
-    """One command in a session of its own. Whoever owns it reaps: no other child may exist."""
-
-    def __init__(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
-        self.stdout, stdout = os.pipe2(os.O_CLOEXEC)
-        self.stderr, stderr = os.pipe2(os.O_CLOEXEC)
-        # Our copies of the ends that it writes to stay open: the end of a command is that of its
-        # tree, and an end of file would only wake us up twice before it.
-        self._pipes = (self.stdout, stdout, self.stderr, stderr)
-        try:
-            self.pid = os.posix_spawn(
-                argv[0],
-                list(argv),
-                dict(env),
-                file_actions=[
-                    (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
-                    (os.POSIX_SPAWN_DUP2, stdout, 1),
-                    (os.POSIX_SPAWN_DUP2, stderr, 2),
-                ],
-                setsid=True,
-                setsigmask=(),
-                setsigdef=_DEFAULTED,
-            )
-        except OSError:
-            self.close()
-            raise
-        os.set_blocking(self.stdout, False)
-        os.set_blocking(self.stderr, False)
-        self.phase = Phase.RUNNING
-        self.status: int | None = None
-        self._cpu_seconds = 0.0
-        self._max_memory_bytes = 0
-
-    def reap(self) -> Phase:
-        """Collect every child that has ended."""
-        while True:
-            try:
-                pid, status, used = os.wait4(-1, os.WNOHANG)
-            except ChildProcessError:
-                self.phase = Phase.GONE
-                return self.phase
-            if pid == 0:
-                return self.phase
-            self._cpu_seconds += used.ru_utime + used.ru_stime
-            self._max_memory_bytes = max(self._max_memory_bytes, used.ru_maxrss * 1024)
-            if pid == self.pid:
-                self.status = status
-                self.phase = Phase.CLEARING
-
-    def signal(self, number: signal.Signals) -> None:
-        """Signal the whole tree, those in sessions of their own too."""
-        signal_below(os.getpid(), number)
-
-    @property
-    def usage(self) -> Usage:
-        """What the tree has used so far, as far as it has ended."""
-        return Usage(round(self._cpu_seconds, 6), self._max_memory_bytes)
-
-    def close(self) -> None:
-        """Let go of the pipes."""
-        for descriptor in self._pipes:
-            os.close(descriptor)
+def spawn(argv: Sequence[str], env: Mapping[str, str], pipes: Pipes) -> int:
+    """The quickest way: the command is born as it is, in our working directory."""
+    return os.posix_spawn(
+        argv[0],
+        list(argv),
+        dict(env),
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_DUP2, pipes.stdout_end, 1),
+            (os.POSIX_SPAWN_DUP2, pipes.stderr_end, 2),
+        ],
+        setsid=True,
+        setsigmask=(),
+        setsigdef=_DEFAULTED,
+    )
 
 
-# Python ignores these; a command expects their default.
-_DEFAULTED = (signal.SIGPIPE, signal.SIGXFSZ)
-
-
-def read_available(descriptor: int) -> bytes:
-    """What can be read without waiting."""
+def fork_and_exec(
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    cwd: str,
+    pipes: Pipes,
+    before_exec: Sequence[Callable[[], None]] = (),
+) -> int:
+    """The way of a single-threaded parent: each step runs in the child before the command does."""
+    ours, theirs = os.pipe2(os.O_CLOEXEC)
+    pid = os.fork()
+    if pid == 0:
+        _become(argv, env, cwd, pipes, before_exec, theirs)
+    os.close(theirs)
     try:
-        return os.read(descriptor, READ_BYTES)
-    except BlockingIOError:
-        return b""
+        trouble = os.read(ours, 4096)
+    finally:
+        os.close(ours)
+    if trouble:
+        os.waitpid(pid, 0)
+        number, _, name = trouble.decode(errors="replace").partition(" ")
+        raise OSError(int(number), os.strerror(int(number)), name or None)
+    return pid
+
+
+def _become(
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    cwd: str,
+    pipes: Pipes,
+    before_exec: Sequence[Callable[[], None]],
+    trouble: int,
+) -> NoReturn:
+    """Runs in the child and never returns; what goes wrong is told through the pipe."""
+    try:
+        os.setsid()
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        for number, descriptor in enumerate((nothing, pipes.stdout_end, pipes.stderr_end)):
+            os.dup2(descriptor, number)
+        os.chdir(cwd)
+        for each in _DEFAULTED:
+            signal.signal(each, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        for step in before_exec:
+            step()
+        os.execve(argv[0], list(argv), dict(env))  # noqa: S606 -- the user's command, no shell
+    except OSError as error:
+        os.write(trouble, f"{error.errno or 0} {error.filename or argv[0]}".encode())
+    finally:
+        os._exit(127)

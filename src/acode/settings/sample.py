@@ -118,6 +118,11 @@ TEXT = """\
 #    command: [claude, -p, "{prompt}", --output-format, stream-json, --verbose]
 #    pass: [ANTHROPIC_API_KEY]
 
+#results:                         # what tasks have changed
+#  author: acode <acode@localhost>   # of the commits on the branches acode/<task-id>
+#  keepBranchDays: 0              # branches of finished tasks; 0: until you remove them
+#  keepArtifactDays: 0            # patches and artifacts likewise
+
 #store:
 #  url: null                      # null: .agent/queue.db; or postgresql://user@host/database
 

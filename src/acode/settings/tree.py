@@ -256,6 +256,21 @@ CLAUDE_CODE = Agent(
 )
 
 
+class Results(Section, frozen=True):
+    """What becomes of what tasks have changed."""
+
+    author: Annotated[
+        str,
+        Meta(
+            pattern=r"\A[^<>\n]+ <[^<>\s]+>\Z",
+            extra={"expected": "a name and an address: Name <name@example.org>"},
+        ),
+    ] = "acode <acode@localhost>"
+    keep_branch_days: Days = 0
+    """0: until the user removes them."""
+    keep_artifact_days: Days = 0
+
+
 class Store(Section, frozen=True):
     """Where the queue is kept."""
 
@@ -302,6 +317,7 @@ class Settings(Section, frozen=True):
     environment: Environment = Environment()
     tools: Tools = Tools()
     agents: dict[AgentName, Agent] = field(default_factory=_agents)
+    results: Results = Results()
     store: Store = Store()
     api: Api = Api()
     logging: Logging = Logging()

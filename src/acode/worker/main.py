@@ -12,7 +12,7 @@ from acode.observe.log import OutputLog
 from acode.runner.identity import myself
 from acode.runner.tree import become_subreaper, die_with_parent
 from acode.sockets import is_trusted
-from acode.worker.attempt import Attempt, Shelves
+from acode.worker.attempt import Attempt
 from acode.worker.exits import ExitCode
 from acode.worker.loop import Loop
 from acode.worker.messages import (
@@ -26,11 +26,14 @@ from acode.worker.messages import (
     Why,
     WorkerConfig,
 )
+from acode.worker.places import Shelves
 from acode.worker.spool import Spool
 from acode.worker.wire import BrokenFrame, Frame, FrameReader, FrameType, pack, unpack
 
 ORPHAN_SECONDS = 60.0
 """How long a worker without a daemon waits for the next one, its attempt finished."""
+TIDY_SECONDS = 30.0
+"""How long stewards may take to tidy up when the worker leaves; the next daemon does the rest."""
 SEND_SECONDS = 5.0
 """A daemon that does not read for that long is as good as gone."""
 
@@ -56,6 +59,8 @@ class Worker:
         self._daemon: socket.socket | None = None
         self._reader = FrameReader()
         self._attempt: Attempt | None = None
+        self._stewards: set[int] = set()
+        """Those of earlier attempts, which still tidy up."""
         self._unacknowledged: Ended | None = None
         self._heartbeat_at = 0.0
         self._orphan_at = ticks() + ORPHAN_SECONDS
@@ -84,7 +89,7 @@ class Worker:
         if self._attempt is not None:
             due = self._attempt.deadline
             if due is not None and now >= due:
-                self._attempt.on_time(self._loop)
+                self._attempt.on_time()
             self._settle()
         if self._daemon is not None and now >= self._heartbeat_at:
             self._send_heartbeat()
@@ -183,8 +188,10 @@ class Worker:
             self._send(FrameType.ERROR, assignment.token, Note("error", "this worker is busy"))
             return
         self._unacknowledged = None
-        self._attempt = Attempt(assignment, self._config, self._shelves, self._output, self._clock)
-        self._attempt.start(self._loop, self._inherited)
+        self._attempt = Attempt(
+            assignment, self._config, self._shelves, self._output, self._clock, self._loop
+        )
+        self._attempt.start(self._inherited, self._stewards)
         self._settle()
 
     def _obey(self, control: Control) -> None:
@@ -205,9 +212,15 @@ class Worker:
     # What happens by itself.
 
     def _on_child(self) -> None:
+        self._forget_stewards()
         if self._attempt is not None:
-            self._attempt.on_child(self._loop)
+            self._attempt.on_child()
             self._settle()
+
+    def _forget_stewards(self) -> None:
+        for pid in tuple(self._stewards):
+            if os.waitpid(pid, os.WNOHANG)[0]:
+                self._stewards.discard(pid)
 
     def _on_terminate(self) -> None:
         """Asked once: end the attempt gently. Asked again: at once."""
@@ -234,6 +247,9 @@ class Worker:
         self._output.write(tag, message.encode() + b"\n", self._clock.now())
 
     def _leave(self) -> None:
+        deadline = ticks() + TIDY_SECONDS
+        while self._stewards and ticks() < deadline:
+            self._loop.run_once(deadline)
         self._say("I", f"worker stopped with exit code {self._exit}")
         self._disconnect()
         self._listener.close()

@@ -7,10 +7,18 @@ import msgspec
 
 from acode.model.ending import Ending, Usage
 from acode.model.failure import Failure
+from acode.model.task import WorkspaceKind
 from acode.model.worker import ProcessIdentity
 
 
-class Assignment(msgspec.Struct, frozen=True, kw_only=True):
+class Check(msgspec.Struct, frozen=True):
+    """A command that decides whether what the task claims to have done is done."""
+
+    name: str
+    argv: tuple[str, ...]
+
+
+class Assignment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One attempt to run: everything the worker needs to know. Payload of a task frame."""
 
     task_id: str
@@ -21,6 +29,19 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     timeout_seconds: float
     kill_timeout_seconds: float
     cwd: str | None = None
+    workspace: WorkspaceKind = WorkspaceKind.SCRATCH
+    must_be: bool = False
+    """The user asked for this kind of workspace: no other one will do."""
+    base: str | None = None
+    checks: tuple[Check, ...] = ()
+    artifacts: tuple[str, ...] = ()
+    """Patterns of files in the workspace that are kept."""
+    title: str | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether there is nothing to do before and after the command."""
+        return not (self.workspace is WorkspaceKind.WORKTREE or self.checks or self.artifacts)
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +55,10 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage = Usage()
     failure: Failure | None = None
     artifacts: tuple[str, ...] = ()
+    branch: str | None = None
+    patch: str | None = None
+    checks: dict[str, int] = {}
+    """Exit codes of the checks that ran, by name."""
     setback: str | None = None
     """Why the machine, not the task, kept the command from starting."""
     leaves: bool = False
@@ -103,6 +128,12 @@ class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True):
     on_daemon_exit: str
     log_max_bytes: int
     log_max_files: int
+    author: str = "acode <acode@localhost>"
+    """Who signs the commits that hold what tasks changed."""
+    strategy: str = "auto"
+    warm: int = 0
+    copy_ignored: tuple[str, ...] = ()
+    max_artifact_mb: int = 1024
     keep_workspaces: bool = False
     """For a look afterwards: the directories that attempts worked in are not removed."""
 
@@ -110,6 +141,11 @@ class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True):
     def run_dir(self) -> str:
         """Sockets, spools and temporary directories."""
         return f"{self.agent_dir}/run"
+
+    @property
+    def trees(self) -> str:
+        """The workspaces of this worker."""
+        return f"{self.worktrees}/{self.id}"
 
 
 class Forked(msgspec.Struct, frozen=True):

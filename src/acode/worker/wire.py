@@ -47,8 +47,7 @@ P = TypeVar("P")
 
 def pack(kind: FrameType, id_: str, timestamp: int, payload: Any) -> bytes:
     """A frame as bytes."""
-    body = _encode(Frame(kind, id_, timestamp, msgspec.Raw(_encode(payload))))
-    return _LENGTH.pack(len(body)) + body
+    return wrap(_encode(Frame(kind, id_, timestamp, msgspec.Raw(_encode(payload)))))
 
 
 def unpack(frame: Frame, shape: type[P]) -> P:
@@ -59,19 +58,24 @@ def unpack(frame: Frame, shape: type[P]) -> P:
         raise BrokenFrame(f"a {frame.type} frame cannot be read: {error}") from error
 
 
-class FrameReader:
-    """Turns a stream of bytes into frames, however it was cut."""
+def wrap(body: bytes) -> bytes:
+    """A body behind its length."""
+    return _LENGTH.pack(len(body)) + body
+
+
+class BodyReader:
+    """Turns a stream of bytes into the bodies that were wrapped, however it was cut."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
-    def feed(self, data: bytes | memoryview) -> Iterator[Frame]:
-        """Every frame that is complete now."""
+    def feed(self, data: bytes | memoryview) -> Iterator[bytes]:
+        """Every body that is complete now."""
         self._buffer += data
-        while (frame := self._next()) is not None:
-            yield frame
+        while (body := self._next()) is not None:
+            yield body
 
-    def _next(self) -> Frame | None:
+    def _next(self) -> bytes | None:
         if len(self._buffer) < _LENGTH.size:
             return None
         (length,) = _LENGTH.unpack_from(self._buffer)
@@ -82,7 +86,19 @@ class FrameReader:
             return None
         body = bytes(memoryview(self._buffer)[_LENGTH.size : end])
         del self._buffer[:end]
-        try:
-            return _decode(body)
-        except msgspec.MsgspecError as error:
-            raise BrokenFrame(f"a frame cannot be read: {error}") from error
+        return body
+
+
+class FrameReader:
+    """Turns a stream of bytes into frames."""
+
+    def __init__(self) -> None:
+        self._bodies = BodyReader()
+
+    def feed(self, data: bytes | memoryview) -> Iterator[Frame]:
+        """Every frame that is complete now."""
+        for body in self._bodies.feed(data):
+            try:
+                yield _decode(body)
+            except msgspec.MsgspecError as error:
+                raise BrokenFrame(f"a frame cannot be read: {error}") from error

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from acode.runner.artifacts import keep_artifacts
+from acode.runner.artifacts import keep_staged
 from acode.runner.environment import inheritable
 from acode.runner.shelf import Shelf, remove
 
@@ -64,7 +64,7 @@ def test_artifacts_are_moved_over_those_of_earlier_attempts(tmp_path: Path) -> N
     final.mkdir()
     (final / "one").write_text("old")
     (final / "zero").write_text("zero")
-    assert keep_artifacts(str(staged), str(final)) == ("one", "sub/two")
+    assert keep_staged(str(staged), str(final)) == ("one", "sub/two")
     assert {path.name: path.read_text() for path in final.rglob("*") if path.is_file()} == {
         "zero": "zero",
         "one": "new",

@@ -1,0 +1,118 @@
+"""The short way: the worker spawns the command itself, with nothing to do before and after."""
+
+import os
+import signal
+
+from acode.model.ending import Usage
+from acode.model.task import WorkspaceKind
+from acode.runner.artifacts import keep_staged
+from acode.runner.children import Tree
+from acode.runner.pipes import Pipes
+from acode.runner.process import spawn
+from acode.runner.refusal import not_startable
+from acode.runner.tree import signal_below
+from acode.worker.course import Listener
+from acode.worker.messages import Assignment, WorkerConfig
+from acode.worker.places import Places, Shelves, environment, final_artifacts, find_program
+from acode.worker.reports import Kept, Refused
+
+
+class Direct:
+    """A command in a scratch directory or in the project itself."""
+
+    def __init__(
+        self,
+        task: Assignment,
+        config: WorkerConfig,
+        shelves: Shelves,
+        inherited: dict[str, str],
+        strangers: set[int],
+        listener: Listener,
+    ) -> None:
+        self.pipes = Pipes()
+        self._task = task
+        self._config = config
+        self._shelves = shelves
+        self._inherited = inherited
+        self._strangers = strangers
+        """Children of the worker that have nothing to do with this attempt."""
+        self._listener = listener
+        self._places: Places | None = None
+        self._scratch: str | None = None
+        self._tree: Tree | None = None
+
+    def start(self) -> None:
+        """Prepare and spawn."""
+        task, program = self._task, self._task.argv[0]
+        try:
+            self._places = self._shelves.hand_out(task.task_id, task.number)
+            workspace = self._workspace()
+            env = self._inherited | task.env
+            env |= environment(task, self._config, self._places, workspace)
+            program = find_program(program, env)
+            os.chdir(os.path.join(workspace, task.cwd or "."))
+            self._tree = Tree(spawn((program, *task.argv[1:]), env, self.pipes))
+        except OSError as error:
+            self._refuse(program, error)
+        finally:
+            os.chdir(self._config.run_dir)
+
+    def _workspace(self) -> str:
+        if self._task.workspace is WorkspaceKind.PROJECT:
+            return self._config.project_root
+        self._scratch = self._shelves.scratch(self._task.task_id, self._task.number)
+        return self._scratch
+
+    def _refuse(self, program: str, error: OSError) -> None:
+        failure = not_startable(program, self._task.cwd, error)
+        self._listener.on_refused(Refused(failure, None if failure else str(error)))
+
+    def run_check(self, place: int) -> None:
+        """There are none."""
+        raise AssertionError(f"check {place} of a plain command")
+
+    def collect(self, *, success: bool) -> None:  # noqa: ARG002 -- the same either way
+        """Move what the command left on purpose to its place."""
+        self._listener.on_kept(self._keep())
+
+    def _keep(self) -> Kept:
+        if self._places is None:
+            return Kept()
+        try:
+            final = final_artifacts(self._task, self._config)
+            return Kept(artifacts=keep_staged(self._places.artifacts, final))
+        except OSError as error:
+            self._listener.on_remark("X", f"artifacts cannot be kept: {error}")
+            return Kept()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Signal everything below the worker that belongs to this attempt."""
+        signal_below(os.getpid(), number, self._strangers)
+
+    def on_child(self) -> None:
+        """Find out whether it was the command, or the last of what it left."""
+        if self._tree is None or self._tree.is_gone:
+            return
+        if self._tree.reap(self._strangers):
+            self._listener.on_over(self._tree.status or 0)
+        elif self._tree.status is not None:
+            self._listener.on_strays()
+
+    def abandon(self) -> None:
+        """Go on as if it were gone."""
+        if self._tree is not None:
+            self._tree.is_gone = True
+            self._listener.on_over(self._tree.status or 0)
+
+    def clean(self) -> None:
+        """Remove the directories."""
+        self.pipes.close()
+        if self._scratch is not None:
+            self._shelves.take_back_scratch(self._scratch)
+        if self._places is not None:
+            self._shelves.take_back(self._places)
+
+    @property
+    def usage(self) -> Usage:
+        """What the command's tree has used."""
+        return self._tree.usage if self._tree else Usage()

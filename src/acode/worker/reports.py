@@ -1,0 +1,107 @@
+"""What a worker and the steward of its attempt tell each other."""
+
+import socket
+from collections.abc import Iterator
+
+import msgspec
+
+from acode.model.ending import Usage
+from acode.model.failure import Failure
+from acode.worker.wire import BodyReader, wrap
+
+
+class Prepared(msgspec.Struct, frozen=True, tag=True):
+    """The workspace is ready."""
+
+
+class Refused(msgspec.Struct, frozen=True, tag=True):
+    """The workspace could not be made, or a command not be started."""
+
+    failure: Failure | None
+    setback: str | None = None
+    """Why the machine, not the task, is at fault."""
+
+
+class Leftovers(msgspec.Struct, frozen=True, tag=True):
+    """The command is gone, something below it is not."""
+
+
+class Gone(msgspec.Struct, frozen=True, tag=True):
+    """The command and everything below it is gone."""
+
+    status: int
+    usage: Usage
+
+
+class Remark(msgspec.Struct, frozen=True, tag=True):
+    """A line for the task's log."""
+
+    tag: str
+    text: str
+
+
+class Kept(msgspec.Struct, frozen=True, tag=True, kw_only=True):
+    """What is left of the attempt; the steward only tidies up from here on."""
+
+    artifacts: tuple[str, ...] = ()
+    branch: str | None = None
+    patch: str | None = None
+    problem: str | None = None
+    """Why the result could not be kept."""
+
+
+Report = Prepared | Refused | Leftovers | Gone | Remark | Kept
+
+
+class Run(msgspec.Struct, frozen=True, tag=True):
+    """Run a command: the task's own, or one of its checks by its place."""
+
+    check: int | None = None
+
+
+class Collect(msgspec.Struct, frozen=True, tag=True):
+    """Keep what is in the workspace; a success becomes a branch."""
+
+    success: bool
+
+
+Order = Run | Collect
+
+_encode = msgspec.msgpack.Encoder().encode
+_reports: msgspec.msgpack.Decoder[Report] = msgspec.msgpack.Decoder(Report)
+_orders: msgspec.msgpack.Decoder[Order] = msgspec.msgpack.Decoder(Order)
+
+
+def tell(wire: socket.socket, message: Report | Order) -> None:
+    """Send a message whole."""
+    wire.sendall(wrap(_encode(message)))
+
+
+class ReportReader:
+    """The worker's ear: takes what has come and never waits."""
+
+    def __init__(self) -> None:
+        self._bodies = BodyReader()
+
+    def feed(self, data: bytes) -> Iterator[Report]:
+        """Every report that is complete now."""
+        for body in self._bodies.feed(data):
+            yield _reports.decode(body)
+
+
+class OrderReader:
+    """The steward's ear: waits for the next order."""
+
+    def __init__(self, wire: socket.socket) -> None:
+        self._wire = wire
+        self._bodies = BodyReader()
+        self._waiting: list[bytes] = []
+
+    def next(self) -> Order | None:
+        """The next order; None when the worker is gone."""
+        while not self._waiting:
+            data = self._wire.recv(1 << 16)
+            if not data:
+                return None
+            self._waiting += self._bodies.feed(data)
+        return _orders.decode(self._waiting.pop(0))

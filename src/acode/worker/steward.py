@@ -1,0 +1,220 @@
+"""The steward of an attempt: makes its workspace, runs its commands there, keeps what they left.
+
+A child of the worker and the subreaper of everything below it. It does one thing at a time and
+may take as long as it needs, because the worker goes on with its loop meanwhile.
+"""
+
+import os
+import signal
+import socket
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NoReturn
+
+from acode.errors import AcodeError
+from acode.model.task import WorkspaceKind
+from acode.runner.artifacts import gather, keep_staged
+from acode.runner.children import Tree
+from acode.runner.identity import identify
+from acode.runner.pipes import Pipes
+from acode.runner.process import fork_and_exec
+from acode.runner.refusal import not_startable
+from acode.runner.shelf import remove
+from acode.runner.tree import become_subreaper, die_with_parent
+from acode.worker.messages import Assignment, WorkerConfig
+from acode.worker.places import Places, environment, final_artifacts, find_program
+from acode.worker.reports import (
+    Collect,
+    Gone,
+    Kept,
+    Leftovers,
+    OrderReader,
+    Prepared,
+    Refused,
+    Remark,
+    Report,
+    Run,
+    tell,
+)
+from acode.workspace import open_workspace
+from acode.workspace.base import CommitText, Order, Workspace, WorkspaceRefused
+
+
+class Interrupted(Exception):
+    """The worker does not want this workspace any more."""
+
+
+def be_steward(
+    task: Assignment,
+    config: WorkerConfig,
+    places: Places,
+    inherited: dict[str, str],
+    pipes: Pipes,
+    wire: socket.socket,
+) -> NoReturn:
+    """Runs in the child of the worker and never returns."""
+    code = 1
+    try:
+        _settle_in(wire, pipes)
+        Steward(task, config, places, inherited, pipes, wire).run()
+        code = 0
+    except OSError:
+        pass  # the worker is gone, and so is whoever could be told
+    finally:
+        os._exit(code)
+
+
+def _settle_in(wire: socket.socket, pipes: Pipes) -> None:
+    parent = os.getppid()
+    die_with_parent(signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+    become_subreaper()
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, _interrupt)
+    # The worker's sockets and logs are its own.
+    kept = {0, 1, 2, wire.fileno(), pipes.stdout_end, pipes.stderr_end}
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) not in kept:
+            with suppress(OSError):  # the one that read the list
+                os.close(int(name))
+
+
+def _interrupt(_number: int, _frame: object) -> None:
+    raise Interrupted
+
+
+class Steward:
+    """One attempt from its workspace to what is left of it."""
+
+    def __init__(
+        self,
+        task: Assignment,
+        config: WorkerConfig,
+        places: Places,
+        inherited: dict[str, str],
+        pipes: Pipes,
+        wire: socket.socket,
+    ) -> None:
+        self._task = task
+        self._config = config
+        self._places = places
+        self._inherited = inherited
+        self._pipes = pipes
+        self._wire = wire
+        self._orders = OrderReader(wire)
+
+    def run(self) -> None:
+        """Everything, in order."""
+        workspace = self._prepare()
+        if workspace is not None:
+            self._obey(workspace)
+            workspace.close()
+        for directory in self._places:
+            remove(directory)
+
+    def _tell(self, report: Report) -> None:
+        tell(self._wire, report)
+
+    def _prepare(self) -> Workspace | None:
+        workspace: Workspace | None = None
+        try:
+            workspace = open_workspace(self._order())
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        except Interrupted:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            self._tell(Refused(None))
+            if workspace is not None:
+                workspace.close()
+        except WorkspaceRefused as refused:
+            self._tell(Refused(refused.failure))
+        except (AcodeError, OSError) as error:
+            self._tell(Refused(None, f"no workspace: {error}"))
+        else:
+            for note in workspace.notes:
+                self._tell(Remark("W", note))
+            self._tell(Prepared())
+            return workspace
+        return None
+
+    def _order(self) -> Order:
+        task, config = self._task, self._config
+        owner = identify(os.getppid())
+        if owner is None:
+            raise OSError("the worker is gone")
+        return Order(
+            task_id=task.task_id,
+            number=task.number,
+            worker_id=config.id,
+            kind=task.workspace,
+            must_be=task.must_be,
+            project_root=config.project_root,
+            trees=config.trees,
+            base=task.base,
+            strategy=config.strategy,
+            warm=config.warm,
+            copy_ignored=config.copy_ignored,
+            keep=config.keep_workspaces,
+            owner=owner,
+        )
+
+    def _obey(self, workspace: Workspace) -> None:
+        while True:
+            match self._orders.next():
+                case Run(None):
+                    self._execute(self._task.argv, self._task.cwd, workspace)
+                case Run(place) if place is not None:
+                    self._execute(self._task.checks[place].argv, None, workspace)
+                case Collect(success):
+                    self._tell(self._collect(workspace, success=success))
+                    return
+                case _:
+                    return  # the worker is gone, or wants nothing more
+
+    def _execute(self, argv: Sequence[str], cwd: str | None, workspace: Workspace) -> None:
+        env = self._inherited | self._task.env
+        env |= environment(self._task, self._config, self._places, workspace.path)
+        program = find_program(argv[0], env)
+        directory = os.path.join(workspace.path, cwd or ".")
+        try:
+            pid = fork_and_exec((program, *argv[1:]), env, directory, self._pipes)
+        except OSError as error:
+            failure = not_startable(program, cwd, error)
+            self._tell(Refused(failure, None if failure else str(error)))
+            return
+        self._wait_for(Tree(pid))
+
+    def _wait_for(self, tree: Tree) -> None:
+        told = False
+        while not tree.is_gone:
+            tree.reap(wait=True)
+            if tree.status is not None and not tree.is_gone and not told:
+                told = True
+                self._tell(Leftovers())
+        self._tell(Gone(tree.status or 0, tree.usage))
+
+    def _collect(self, workspace: Workspace, *, success: bool) -> Kept:
+        final = final_artifacts(self._task, self._config)
+        try:
+            artifacts = self._keep_files(workspace, final)
+            if self._task.workspace is not WorkspaceKind.WORKTREE:
+                return Kept(artifacts=artifacts)
+            patch = f"{final}/changes.patch"
+            os.makedirs(final, exist_ok=True)
+            found = workspace.collect(patch_file=patch, commit=self._text() if success else None)
+        except (AcodeError, OSError) as error:
+            return Kept(problem=str(error))
+        return Kept(artifacts=artifacts, branch=found.branch, patch=found.patch)
+
+    def _keep_files(self, workspace: Workspace, final: str) -> tuple[str, ...]:
+        most = self._config.max_artifact_mb * 1024 * 1024
+        found = gather(workspace.path, self._task.artifacts, final, most)
+        for problem in found.problems:
+            self._tell(Remark("W", problem))
+        return tuple(sorted({*found.names, *keep_staged(self._places.artifacts, final)}))
+
+    def _text(self) -> CommitText:
+        title = self._task.title or " ".join(self._task.argv)
+        subject = title.strip().partition("\n")[0][:72] or self._task.task_id
+        return CommitText(f"{subject}\n\nTask: {self._task.task_id}\n", self._config.author)
