@@ -201,7 +201,9 @@ class PoolProject:
         if not self.keeps_workspaces:
             folders.append(self.agent / "worktrees")
         left = [path for folder in folders if folder.is_dir() for path in folder.iterdir()]
-        return [str(path) for path in (*run.glob("*.sock"), *left)]
+        # What workspaces share may stay, as long as it holds nothing of any of them.
+        kept = [path for path in left if path.name.startswith(".") and not any(path.iterdir())]
+        return [str(path) for path in (*run.glob("*.sock"), *left) if path not in kept]
 
     def close(self) -> None:
         """Stop what runs, clean up after what was killed, and fail if anything is left."""

@@ -69,6 +69,7 @@ agents:
   claude-code:
     command: [claude, -p, "{prompt}", --output-format, stream-json, --verbose]
     pass: [ANTHROPIC_API_KEY]
+results: { author: acode <acode@localhost>, keepBranchDays: 0, keepArtifactDays: 0 }
 store: { url: null }
 api: { enabled: true, host: 127.0.0.1, port: 8470 }
 logging: { level: info, maxSizeMb: 10, maxFiles: 5, retentionDays: 7 }
@@ -240,8 +241,8 @@ retries: 3
         "expected a whole number from 1 to 1,000,000,000",
         'config.yml:4: sandbox.level: found "paranoid", expected one of off, strict, write',
         "config.yml:5: retries: found an unknown key, expected one of workers, autoscale, tasks, "
-        "retry, breaker, sandbox, environment, tools, agents, store, api, logging, governance "
-        "(did you mean retry?)",
+        "retry, breaker, sandbox, environment, tools, agents, results, store, api, logging, "
+        "governance (did you mean retry?)",
     ]
 
 

@@ -180,7 +180,8 @@ class Dispatcher:
             slot.hang_up()
         goes_on = slot.link is not None and not slot.leaving
         then = self._claim([slot]) if goes_on and self._is_claiming() else None
-        outcome = self._outcome(lease, ended)
+        crashes = await self._crashes(lease) if isinstance(ended.ending, Lost) else 0
+        outcome = self._outcome(lease, ended, crashes)
         leases = await self._finish(lease, ended, outcome, then)
         if slot.lease is lease:
             self._set_free(slot, ended.token, bool(leases))
@@ -214,10 +215,13 @@ class Dispatcher:
             ending=Lost(why),
             ended_at=self._clock.now(),
         )
-        record = await self._store.record(lease.task.id)
-        crashes = 1 + sum(isinstance(attempt.ending, Lost) for attempt in record.attempts)
-        outcome = self._outcome(lease, ended, crashes=crashes)
+        outcome = self._outcome(lease, ended, await self._crashes(lease))
         await self._finish(lease, ended, outcome, None)
+
+    async def _crashes(self, lease: Lease) -> int:
+        """How often the task has taken its worker with it, this time included."""
+        record = await self._store.record(lease.task.id)
+        return 1 + sum(isinstance(attempt.ending, Lost) for attempt in record.attempts)
 
     async def released(self, lease: Lease, why: str) -> None:
         """An attempt that never began, or was interrupted through no fault of the task."""

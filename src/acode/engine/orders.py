@@ -1,13 +1,13 @@
 """From a lease to what a worker is told."""
 
+import os
 from collections.abc import Mapping
 
-from acode.model.task import Lease, TaskSpec
+from acode.model.task import Lease, TaskSpec, WorkspaceKind
 from acode.policy.commands import SHELL, argv_of
 from acode.runner.environment import chosen
 from acode.settings import Settings
 from acode.worker.messages import Assignment, Check
-from acode.workspace import default_kind
 
 
 class Orders:
@@ -22,6 +22,7 @@ class Orders:
             name: chosen(environ, agent.pass_) for name, agent in settings.agents.items()
         }
         self._checks = _checks(settings)
+        self._repository: str | None = None
 
     def assignment(self, lease: Lease) -> Assignment:
         """Everything the worker needs to know."""
@@ -35,13 +36,28 @@ class Orders:
             timeout_seconds=spec.timeout_seconds or self._settings.tasks.timeout_seconds,
             kill_timeout_seconds=self._settings.workers.process.kill_timeout_seconds,
             cwd=spec.cwd,
-            workspace=spec.workspace or default_kind(self._root),
-            must_be=spec.workspace is not None,
+            workspace=spec.workspace or self._default_workspace(),
             base=spec.base,
             checks=self._checks,
             artifacts=(*self._settings.tasks.artifacts, *spec.artifacts),
             title=_title(spec),
         )
+
+    def _default_workspace(self) -> WorkspaceKind | None:
+        """A worktree, as far as can be told by a glance; the worker looks closer."""
+        if self._repository is None or not os.path.lexists(self._repository):
+            self._repository = _find_repository(self._root)
+        return None if self._repository else WorkspaceKind.SCRATCH
+
+
+def _find_repository(directory: str) -> str | None:
+    """The .git that a directory belongs to."""
+    while not os.path.lexists(git := os.path.join(directory, ".git")):
+        above = os.path.dirname(directory)
+        if above == directory:
+            return None
+        directory = above
+    return git
 
 
 def _checks(settings: Settings) -> tuple[Check, ...]:

@@ -1,7 +1,7 @@
 """What the frames carry."""
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -29,19 +29,19 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     timeout_seconds: float
     kill_timeout_seconds: float
     cwd: str | None = None
-    workspace: WorkspaceKind = WorkspaceKind.SCRATCH
-    must_be: bool = False
-    """The user asked for this kind of workspace: no other one will do."""
+    workspace: WorkspaceKind | None = WorkspaceKind.SCRATCH
+    """None: a worktree if there can be one."""
     base: str | None = None
     checks: tuple[Check, ...] = ()
     artifacts: tuple[str, ...] = ()
     """Patterns of files in the workspace that are kept."""
-    title: str | None = None
+    title: str = ""
 
     @property
     def is_plain(self) -> bool:
         """Whether there is nothing to do before and after the command."""
-        return not (self.workspace is WorkspaceKind.WORKTREE or self.checks or self.artifacts)
+        needs_git = self.workspace in (None, WorkspaceKind.WORKTREE)
+        return not (needs_git or self.checks or self.artifacts)
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,7 +130,7 @@ class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True):
     log_max_files: int
     author: str = "acode <acode@localhost>"
     """Who signs the commits that hold what tasks changed."""
-    strategy: str = "auto"
+    strategy: Literal["auto", "overlay", "warm", "plain"] = "auto"
     warm: int = 0
     copy_ignored: tuple[str, ...] = ()
     max_artifact_mb: int = 1024

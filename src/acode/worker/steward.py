@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NoReturn
 
-from acode.errors import AcodeError
-from acode.model.task import WorkspaceKind
+from acode.errors import AcodeError, InvalidTask, WorkspaceFailed
+from acode.model.failure import Category, Failure, FailureCode
 from acode.runner.artifacts import gather, keep_staged
 from acode.runner.children import Tree
 from acode.runner.identity import identify
@@ -36,8 +36,8 @@ from acode.worker.reports import (
     Run,
     tell,
 )
-from acode.workspace import open_workspace
-from acode.workspace.base import CommitText, Order, Workspace, WorkspaceRefused
+from acode.workspace.base import CommitText, Order, Workspace
+from acode.workspace.opening import open_workspace
 
 
 class Interrupted(Exception):
@@ -127,9 +127,11 @@ class Steward:
             self._tell(Refused(None))
             if workspace is not None:
                 workspace.close()
-        except WorkspaceRefused as refused:
-            self._tell(Refused(refused.failure))
-        except (AcodeError, OSError) as error:
+        except InvalidTask as error:
+            self._tell(Refused(_refused(FailureCode.INVALID_TASK, Category.PERMANENT, error)))
+        except WorkspaceFailed as error:
+            self._tell(Refused(_refused(FailureCode.IPC_FAILURE, Category.TRANSIENT, error)))
+        except (AcodeError, OSError) as error:  # a machine that is short of something
             self._tell(Refused(None, f"no workspace: {error}"))
         else:
             for note in workspace.notes:
@@ -147,8 +149,7 @@ class Steward:
             task_id=task.task_id,
             number=task.number,
             worker_id=config.id,
-            kind=task.workspace,
-            must_be=task.must_be,
+            kind=task.workspace.value if task.workspace else "auto",
             project_root=config.project_root,
             trees=config.trees,
             base=task.base,
@@ -198,13 +199,13 @@ class Steward:
         final = final_artifacts(self._task, self._config)
         try:
             artifacts = self._keep_files(workspace, final)
-            if self._task.workspace is not WorkspaceKind.WORKTREE:
-                return Kept(artifacts=artifacts)
-            patch = f"{final}/changes.patch"
-            os.makedirs(final, exist_ok=True)
-            found = workspace.collect(patch_file=patch, commit=self._text() if success else None)
+            found = workspace.collect(
+                patch_file=f"{final}/changes.patch", commit=self._text() if success else None
+            )
         except (AcodeError, OSError) as error:
             return Kept(problem=str(error))
+        for name in found.left_out:
+            self._tell(Remark("W", f"{name} is not part of the result: it cannot be kept"))
         return Kept(artifacts=artifacts, branch=found.branch, patch=found.patch)
 
     def _keep_files(self, workspace: Workspace, final: str) -> tuple[str, ...]:
@@ -215,6 +216,11 @@ class Steward:
         return tuple(sorted({*found.names, *keep_staged(self._places.artifacts, final)}))
 
     def _text(self) -> CommitText:
-        title = self._task.title or " ".join(self._task.argv)
-        subject = title.strip().partition("\n")[0][:72] or self._task.task_id
-        return CommitText(f"{subject}\n\nTask: {self._task.task_id}\n", self._config.author)
+        subject = self._task.title.strip().partition("\n")[0][:72] or self._task.task_id
+        author, _, address = self._config.author.partition(" <")
+        message = f"{subject}\n\nTask: {self._task.task_id}\n"
+        return CommitText(message, author, address.removesuffix(">"))
+
+
+def _refused(code: FailureCode, category: Category, error: AcodeError) -> Failure:
+    return Failure(code, category, str(error), error.hint, final=category is Category.PERMANENT)
