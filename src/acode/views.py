@@ -52,6 +52,7 @@ def task_view(record: Record, defaults: Defaults) -> View:
         "history": [move_view(move) for move in record.history],
         "attempts": [attempt_view(attempt) for attempt in record.attempts],
         **_choices(record.task.spec),
+        "checks": (record.task.result or _NOTHING).checks,
     }
 
 
@@ -223,7 +224,6 @@ def _task(task: Task, defaults: Defaults) -> View:
         "patch": result.patch,
         # The patterns asked for, until there are files that they matched.
         "artifacts": result.artifacts or spec.artifacts,
-        "checks": result.checks,
         "dependencies": spec.dependencies,
         "metadata": spec.metadata,
     }
