@@ -89,6 +89,21 @@ class Project(msgspec.Struct, frozen=True):
         return self._path("run", "bell.sock")
 
     @property
+    def feed_file(self) -> str:
+        """What the pool did, for those who follow it."""
+        return self._path("run", "feed", "events.jsonl")
+
+    @property
+    def api_socket(self) -> str:
+        """Where the gateway answers besides its port."""
+        return self._path("run", "api.sock")
+
+    @property
+    def login_dir(self) -> str:
+        """Login links that nobody has used."""
+        return self._path("run", "login")
+
+    @property
     def token_file(self) -> str:
         """The key to the HTTP door."""
         return self._path("run", "token")

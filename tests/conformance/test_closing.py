@@ -46,6 +46,8 @@ USES: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "record": lambda store: store.record(encode(1)),
     "find": lambda store: store.find(TaskQuery()),
     "moves": lambda store: store.moves(0),
+    "newest_move": lambda store: store.newest_move(),
+    "arrivals": lambda store: store.arrivals(0),
     "counts": lambda store: store.counts(),
     "dead_letters": lambda store: store.dead_letters(),
     "check": lambda store: store.check(),

@@ -225,3 +225,33 @@ async def test_the_oldest_ready_one_may_have_any_priority(world: World) -> None:
     assert (await world.store.counts()).oldest_ready_at == world.clock.now() - 5
     await world.order()
     assert (await world.store.counts()).oldest_ready_at == world.clock.now() + 995
+
+
+async def test_a_text_is_looked_for_where_people_look(world: World) -> None:
+    await world.add_all(
+        submission(id=ONE, title='Build 100% of "it"', command="make", args=("all", "a_b")),
+        submission(id=TWO, command="echo hello\nworld", workstream_id="docs"),
+    )
+
+    async def found(text: str) -> list[str]:
+        return [task.id for task in await world.store.find(TaskQuery(text=text))]
+
+    for text in ("build", "100%", '"it"', "MAKE", "a_b", "al", ONE[:11].lower()):
+        assert await found(text) == [ONE], text
+    for text in ("hello\nw", "HELLO", "doc", TWO):
+        assert await found(text) == [TWO], text
+    for text in ("shell", "command", "1_0", "aXb", "%", "\\", "title"):
+        assert await found(text) == ([ONE] if text == "%" else []), text
+
+
+async def test_the_newest_move_is_known(world: World) -> None:
+    assert await world.store.newest_move() == 0
+    await world.add_all(submission(), submission())
+    moves = await world.store.moves(0)
+    assert await world.store.newest_move() == moves[-1].seq
+
+
+async def test_added_tasks_are_counted(world: World) -> None:
+    await world.add_all(submission(), submission())
+    assert await world.store.arrivals(0) == 2
+    assert await world.store.arrivals(1) == 1

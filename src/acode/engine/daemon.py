@@ -134,6 +134,9 @@ class Daemon:
             "scale": self._scale,
             "stop": self._stop,
             "recovery": self._recovery,
+            "feed": self._feed,
+            "figures": self._figures,
+            "governance": self._governance,
         }
 
     async def _status(self, _request: dict[str, Any]) -> dict[str, Any]:
@@ -162,6 +165,16 @@ class Daemon:
     async def _recovery(self, _request: dict[str, Any]) -> dict[str, Any]:
         found: dict[str, Any] = msgspec.to_builtins(self._engine.recovery)
         return found
+
+    async def _feed(self, _request: dict[str, Any]) -> dict[str, Any]:
+        return {"newestMove": await self._engine.reporting.feed.flush()}
+
+    async def _figures(self, _request: dict[str, Any]) -> dict[str, Any]:
+        figures = self._engine.reporting.figures
+        return {**figures.view(), "samples": list(figures.samples)}
+
+    async def _governance(self, _request: dict[str, Any]) -> dict[str, Any]:
+        return await self._engine.reporting.state()
 
     # What others read.
 

@@ -273,7 +273,7 @@ class Dispatcher:
         except LeaseLost:
             self._events.emit(TaskRefused(lease.task.id, lease.worker_id))
             return []
-        self._note(lease, verdict)
+        self._note(lease, verdict, ended.ended_at)
         return leases
 
     async def _write(self, report: Report, then: Claim | None) -> list[Lease]:
@@ -290,7 +290,7 @@ class Dispatcher:
                 self._trouble = None
                 return leases
 
-    def _note(self, lease: Lease, verdict: Verdict) -> None:
+    def _note(self, lease: Lease, verdict: Verdict, ended_at: int) -> None:
         failure = verdict.failure if isinstance(verdict, Fail | RetryAt) else None
         completed = isinstance(verdict, Complete)
         self.circuits.ended(lease.task.spec, failure, completed=completed)
@@ -301,7 +301,13 @@ class Dispatcher:
             if failure is not None and slot.lease is lease and slot.status is WorkerStatus.BUSY:
                 slot.move(WorkerStatus.ERROR)
         status, reason = _fate(verdict)
-        self._events.emit(TaskEnded(lease.task.id, lease.worker_id, lease.number, status, reason))
+        task, counts = lease.task, not isinstance(verdict, Release)
+        took = max(0, ended_at - (task.started_at or ended_at))
+        self._events.emit(
+            TaskEnded(
+                task.id, lease.worker_id, lease.number, status, reason, task.spec.kind, took, counts
+            )
+        )
 
 
 def _fate(verdict: Verdict) -> tuple[Status, str]:

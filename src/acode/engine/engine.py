@@ -10,6 +10,7 @@ from acode.engine.janitor import Janitor
 from acode.engine.orders import Orders
 from acode.engine.pool import Pool
 from acode.engine.recovery import Recoverer, Recovery
+from acode.engine.reporting import Reporting
 from acode.engine.roster import Roster
 from acode.engine.service import Service
 from acode.engine.supervisor import Supervisor
@@ -62,6 +63,9 @@ class Engine:
         )
         janitor = Janitor(self.store, self.roster, project, settings, clock, events)
         self._bell_socket: BellSocket | None = None
+        self.reporting = Reporting(
+            project, settings, self.store, self.roster, dispatcher, clock, events
+        )
         self._services = [
             Service("dispatcher", dispatcher.tick, events, self.bell),
             Service("health", self.pool.watch_health, events),
@@ -80,6 +84,7 @@ class Engine:
         self.recovery = await self._recoverer.recover(mode)
         self._bell_socket = BellSocket(os.path.join(self._run_dir, "bell.sock"), self.bell)
         await self.pool.fill(count, mode)
+        await self.reporting.start()
         self.dispatcher.accepting = True
         for service in self._services:
             service.start()
@@ -92,6 +97,7 @@ class Engine:
         if self._bell_socket is not None:
             self._bell_socket.close()
         await self._supervisor.close()
+        await self.reporting.close()
         await self.store.close()
 
 

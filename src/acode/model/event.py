@@ -105,6 +105,10 @@ class TaskEnded(msgspec.Struct, frozen=True, tag="task.ended"):
     number: int
     status: Status
     reason: str
+    kind: str = ""
+    took_ms: int = 0
+    counts: bool = True
+    """A released attempt does not: it is as if it had not been."""
 
 
 class TaskRefused(msgspec.Struct, frozen=True, tag="task.refused"):
@@ -141,3 +145,26 @@ PoolEvent = (
     | PoolScaled
     | PoolNote
 )
+
+
+def told(event: PoolEvent) -> tuple[str, dict[str, Any]] | None:
+    """Type and payload of an event for the feed; None where a move of the store says it already."""
+    if isinstance(event, TaskAssigned | TaskEnded | TaskRefused):
+        return None
+    type_ = str(event.__struct_config__.tag)
+    match event:
+        case PoolScaled(was, now, reason):
+            direction = "up" if now > was else "down"
+            words = {"was": was, "now": now, "reason": reason}
+            return type_, {"direction": direction, "count": abs(now - was), **words}
+        case WorkerStatusChanged(worker_id, status, task_id):
+            task = {"task": task_id} if task_id else {}
+            return type_, {"workerId": worker_id, "status": status.value, **task}
+        case _:
+            names = {name: _camel(name) for name in event.__struct_fields__}
+            return type_, {wire: getattr(event, name) for name, wire in names.items()}
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.title() for word in rest)

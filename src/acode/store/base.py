@@ -76,6 +76,8 @@ class TaskQuery(msgspec.Struct, frozen=True, kw_only=True):
     statuses: tuple[Status, ...] = ()
     priority: Priority | None = None
     workstream_id: str | None = None
+    text: str | None = None
+    """Only those whose id begins so, or that have it in title, command, arguments or workstream."""
     limit: int = 50
     offset: int = 0
     sort: Sort = Sort()
@@ -166,6 +168,14 @@ class Store(Protocol):
 
     async def moves(self, since: int, limit: int = 1000) -> list[Move]:
         """Moves of all tasks after that sequence number, oldest first."""
+        ...
+
+    async def newest_move(self) -> int:
+        """The sequence number of the last move, at the same price whatever their number."""
+        ...
+
+    async def arrivals(self, since: int) -> int:
+        """How many tasks were added after that move."""
         ...
 
     async def counts(self) -> Counts:

@@ -16,7 +16,7 @@ from acode.model.verdict import Fail, Report, RetryAt
 from acode.store import transitions
 from acode.store.admission import admit
 from acode.store.base import BY_STATUS, Added, Claim, Counts, TaskQuery, Tidied
-from acode.store.memory.entry import Entry
+from acode.store.memory.entry import Entry, mentions
 from acode.store.memory.intake import present
 from acode.store.memory.ready import ReadyTasks
 
@@ -204,6 +204,15 @@ class MemoryStore:
         self._check_open()
         return [move for move in self._moves if move.seq > since][:limit]
 
+    async def newest_move(self) -> int:
+        """The sequence number of the last move."""
+        self._check_open()
+        return self._seq
+
+    async def arrivals(self, since: int) -> int:
+        """How many tasks were added after that move."""
+        return sum(move.was is None for move in await self.moves(since, self._seq))
+
     async def counts(self) -> Counts:
         """The queue at a glance."""
         self._check_open()
@@ -366,6 +375,7 @@ def _fits(task: Task, query: TaskQuery) -> bool:
         (not query.statuses or task.status in query.statuses)
         and query.priority in (None, task.spec.priority)
         and query.workstream_id in (None, task.spec.workstream_id)
+        and (not query.text or mentions(task, query.text.lower()))
     )
 
 

@@ -19,3 +19,10 @@ class Entry:
         self.moves: list[Move] = []
         self.steps: dict[str, tuple[Any, int]] = {}
         self.dependents: list[str] = []
+
+
+def mentions(task: Task, text: str) -> bool:
+    """Whether somebody who looks for this, in small letters, means the task."""
+    spec = task.spec
+    words = (spec.title, spec.command, *spec.args, spec.workstream_id)
+    return task.id.lower().startswith(text) or any(text in (word or "").lower() for word in words)

@@ -138,6 +138,16 @@ class SqliteStore:
         found: list[Move] = await self._read(reads.moves, (since, limit))
         return found
 
+    async def newest_move(self) -> int:
+        """The sequence number of the last move."""
+        newest: int = await self._read(reads.newest_move)
+        return newest
+
+    async def arrivals(self, since: int) -> int:
+        """How many tasks were added after that move."""
+        count: int = await self._read(reads.arrivals, since)
+        return count
+
     async def counts(self) -> Counts:
         """The queue at a glance."""
         counts: Counts = await self._read(reads.counts)

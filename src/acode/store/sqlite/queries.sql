@@ -190,6 +190,20 @@ SELECT history.seq, was, became, at, actor, reason, tasks.id
 FROM history JOIN tasks ON tasks.seq = history.task
 WHERE history.seq > :since ORDER BY history.seq LIMIT :limit;
 
+-- name: newest_move
+SELECT seq FROM sqlite_sequence WHERE name = 'history';
+
+-- name: arrivals
+SELECT count(*) FROM history WHERE seq > :since AND was IS NULL;
+
+-- name: mentions
+-- The cheap look at the whole JSON comes first; few rows pass it.
+(id LIKE :beginning ESCAPE '\' OR workstream_id LIKE :text ESCAPE '\'
+    OR (spec LIKE :written ESCAPE '\' AND (
+        spec ->> '$.title' LIKE :text ESCAPE '\'
+        OR spec ->> '$.command' LIKE :text ESCAPE '\'
+        OR EXISTS (SELECT 1 FROM json_each(spec, '$.args') WHERE value LIKE :text ESCAPE '\'))));
+
 -- name: find
 SELECT {columns} FROM tasks WHERE {where} ORDER BY {order} LIMIT :limit OFFSET :offset;
 

@@ -1,6 +1,9 @@
 """Reading: tasks, records, counts, and what is wrong with the file."""
 
+import re
 from typing import Any
+
+import msgspec
 
 from acode.errors import AmbiguousId, TaskNotFound
 from acode.ids import is_prefix, normalise
@@ -105,16 +108,39 @@ def _find(
     if query.workstream_id is not None:
         where.append("workstream_id = :workstream_id")
         values["workstream_id"] = query.workstream_id
+    if query.text:
+        where.append(sql("mentions"))
+        values |= _mentioned(query.text)
     if query.sort.reverse:
         order = ", ".join(f"{column} DESC" for column in order.split(", "))
     statement = sql("find", where=" AND ".join(where), order=order)
     return [task_from(row) for row in tx.rows(statement, values)]
 
 
+def _mentioned(text: str) -> dict[str, str]:
+    """The text for LIKE, as it stands in a column and as it stands in JSON."""
+    plain, written = _literal(text), _literal(msgspec.json.encode(text).decode()[1:-1])
+    return {"text": f"%{plain}%", "written": f"%{written}%", "beginning": f"{plain}%"}
+
+
+def _literal(text: str) -> str:
+    return re.sub(r"([\\%_])", r"\\\1", text)
+
+
 def moves(tx: Transaction, window: tuple[int, int]) -> list[Move]:
     """Moves of all tasks after a sequence number."""
     since, limit = window
     return [move_from(row, row[-1]) for row in tx.all("moves", since=since, limit=limit)]
+
+
+def newest_move(tx: Transaction) -> int:
+    """The sequence number of the last move."""
+    return int(tx.value("newest_move") or 0)
+
+
+def arrivals(tx: Transaction, since: int) -> int:
+    """How many tasks were added after that move."""
+    return int(tx.value("arrivals", since=since))
 
 
 def leases(tx: Transaction) -> list[Lease]:

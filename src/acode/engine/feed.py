@@ -1,0 +1,53 @@
+"""The daemon's end of the feed: takes events as they come, writes them in batches."""
+
+import asyncio
+
+from acode.clock import Clock
+from acode.model.event import PoolEvent, told
+from acode.observe.feed import FeedWriter, Told
+from acode.store.base import Store
+
+REST_SECONDS = 1.0
+"""How long an event may stay in memory when nobody asks for it."""
+MAX_WAITING = 100_000
+"""Beyond that the oldest are given up: the store is in trouble, and memory is not endless."""
+
+
+class Feed:
+    """Hearing an event costs an append; numbering and writing are done for many at once."""
+
+    def __init__(self, path: str, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._writer = FeedWriter(path)
+        self._waiting: list[Told] = []
+        self._flushing = asyncio.Lock()
+
+    def hear(self, event: PoolEvent) -> None:
+        """Keep an event until the next flush."""
+        words = told(event)
+        if words is not None:
+            self._waiting.append(Told(*words, self._clock.now()))
+            del self._waiting[:-MAX_WAITING]
+
+    async def flush(self) -> int:
+        """Write what waits; the move up to which everything is in the feed."""
+        async with self._flushing:
+            newest = await self._store.newest_move()
+            waiting, self._waiting = self._waiting, []
+            try:
+                self._writer.write(waiting, newest)
+            except OSError:  # a full disk; there may be room the next time
+                self._waiting = [*waiting, *self._waiting]
+            return newest
+
+    async def tick(self) -> float:
+        """Let nothing wait for ever."""
+        if self._waiting:
+            await self.flush()
+        return REST_SECONDS
+
+    async def close(self) -> None:
+        """Write the rest."""
+        await self.flush()
+        self._writer.close()
