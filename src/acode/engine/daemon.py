@@ -104,6 +104,7 @@ class Daemon:
             on_daemon_exit=self._settings.workers.on_daemon_exit,
             log_max_bytes=self._settings.logging.max_size_mb * 1024 * 1024,
             log_max_files=self._settings.logging.max_files,
+            tools=self._settings.tools.required,
             author=self._settings.results.author,
             strategy=self._settings.workers.worktree.strategy,
             warm=self._settings.workers.worktree.warm,

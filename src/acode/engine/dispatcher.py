@@ -234,6 +234,14 @@ class Dispatcher:
         )
         await self._finish(lease, ended, self._outcome(lease, ended), None)
 
+    async def recalled(self, slot: Slot, why: str) -> None:
+        """What a worker was meant to run and knows nothing of."""
+        lease = slot.lease
+        if lease is not None:
+            await self.released(lease, why)
+            if slot.lease is lease:
+                self._set_free(slot, lease.token, has_next=False)
+
     async def spooled(self, lease: Lease, ended: Ended) -> None:
         """An ending that its worker left on disk."""
         await self._finish(lease, ended, self._outcome(lease, ended), None)

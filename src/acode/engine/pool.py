@@ -45,6 +45,7 @@ class Pool:
         self._events = events
         self._scaled_at: int | None = None
         self._watch: Watch | None = None
+        self._decided = ""
         self._scaling = asyncio.Lock()
 
     async def fill(self, count: int, mode: Mode) -> None:
@@ -86,7 +87,10 @@ class Pool:
         active = sum(1 for slot in staying if slot.lease is not None)
         now = self._clock.now()
         decision = decide(len(staying), active, self._scaled_at, now, self._autoscale)
-        self._events.emit(PoolNote("debug", f"autoscale: {decision.reason}"))
+        # Every decision is in the log; one like the last is worth a line only to whoever looks.
+        level = "debug" if decision.reason == self._decided else "info"
+        self._decided = decision.reason
+        self._events.emit(PoolNote(level, f"autoscale: {decision.reason}"))
         if decision.target != len(staying):
             await self._resize(decision.target, decision.reason)
         return self._autoscale.interval_ms / 1000

@@ -41,6 +41,8 @@ GREETING_SECONDS = 10.0
 
 OnGreeting = Callable[[Heartbeat], None]
 
+RECALL_SECONDS = 0.05
+"""How long a worker whose wire broke has to be found dead before it is called again."""
 EXIT_CODE_POLLS = 20
 EXIT_CODE_POLL_SECONDS = 0.005
 
@@ -114,6 +116,14 @@ class Supervisor:
         """
         slot.process = process
         self._watch(slot, process.pid)
+        hello = await self._call(slot, heed)
+        slot.started_at = self._clock.now()
+        slot.heard(self._clock.now())
+        slot.move(WorkerStatus.IDLE)
+        self._bell.ring()
+        return hello
+
+    async def _call(self, slot: Slot, heed: OnGreeting = lambda _hello: None) -> Heartbeat:
         greeting: asyncio.Future[Heartbeat] = asyncio.get_running_loop().create_future()
         self._greetings[slot.id] = (greeting, heed)
         try:
@@ -123,14 +133,9 @@ class Supervisor:
                 lambda frame: self._on_frame(slot, frame),
                 lambda: self._on_hung_up(slot),
             )
-            hello = await asyncio.wait_for(greeting, GREETING_SECONDS)
+            return await asyncio.wait_for(greeting, GREETING_SECONDS)
         finally:
             self._greetings.pop(slot.id, None)
-        slot.started_at = self._clock.now()
-        slot.heard(self._clock.now())
-        slot.move(WorkerStatus.IDLE)
-        self._bell.ring()
-        return hello
 
     def socket_of(self, worker_id: str) -> str:
         """Where a worker listens."""
@@ -170,7 +175,28 @@ class Supervisor:
         self._bell.ring()
 
     def _on_hung_up(self, slot: Slot) -> None:
+        if slot.link is None:
+            return  # it was us
         slot.link = None
+        if not self.closing and slot.id not in self._greetings:
+            self._spawn(self._call_again(slot))
+
+    async def _call_again(self, slot: Slot) -> None:
+        """A wire that broke while the worker lives is made anew; its death is noticed elsewhere."""
+        await asyncio.sleep(RECALL_SECONDS)
+        if slot.process is None or slot.link is not None or not is_alive(slot.process):
+            return
+        try:
+            hello = await self._call(slot)
+        except (AcodeError, OSError, TimeoutError):
+            return  # a worker that does not answer hangs, and is found by its silence
+        self._events.emit(PoolNote("warning", f"the wire to worker-{slot.id} broke; it is back"))
+        if slot.lease is None or (hello.current and hello.current.token == slot.lease.token):
+            self._bell.ring()
+        elif hello.ended is not None and hello.ended.token == slot.lease.token:
+            await self._ended(slot, hello.ended)
+        else:
+            await self._dispatcher.recalled(slot, "the order never reached its worker")
 
     def _on_exit_code(self, exited: Exited) -> None:
         self._codes[exited.pid] = exited.code
@@ -231,7 +257,7 @@ class Supervisor:
     def _left_in_order(self, slot: Slot) -> bool:
         """A worker that ends by itself has settled whatever it began."""
         code = self._codes.get(slot.process.pid if slot.process else 0)
-        return code in (ExitCode.CLEAN, ExitCode.TERMINATED)
+        return code in (ExitCode.CLEAN, ExitCode.TASK_FAILED, ExitCode.TERMINATED)
 
     def _cause(self, slot: Slot) -> str:
         code = self._codes.get(slot.process.pid if slot.process else 0)

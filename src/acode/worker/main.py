@@ -1,6 +1,7 @@
 """The worker: answers the daemon, runs attempts, and goes on when the daemon is gone."""
 
 import os
+import shutil
 import signal
 import socket
 
@@ -9,6 +10,7 @@ from msgspec.structs import replace
 from acode.clock import Clock, SystemClock, ticks
 from acode.ids import new_id
 from acode.observe.log import OutputLog
+from acode.policy.failures import explain
 from acode.runner.identity import myself
 from acode.runner.tree import become_subreaper, die_with_parent
 from acode.sockets import is_trusted
@@ -237,6 +239,8 @@ class Worker:
         attempt, self._attempt = self._attempt, None
         if self._exit is not None:
             ended = replace(ended, leaves=True)
+            if self._exit is ExitCode.CLEAN and _has_failed(ended):
+                self._exit = ExitCode.TASK_FAILED
         self._unacknowledged = ended
         self._spool.keep(ended)
         self._orphan_at = ticks() + ORPHAN_SECONDS
@@ -259,8 +263,24 @@ class Worker:
         self._loop.close()
 
 
+def _has_failed(ended: Ended) -> bool:
+    return ended.failure is not None or explain(ended.ending) is not None
+
+
 def work(config: WorkerConfig, listener: socket.socket) -> int:
     """Be a worker; the exit code."""
     become_subreaper()
-    os.chdir(config.run_dir)
-    return Worker(config, listener, SystemClock()).run()
+    missing = [tool for tool in config.tools if shutil.which(tool) is None]
+    if missing:
+        return _complain(ExitCode.TOOL_NOT_FOUND, config, f"{', '.join(missing)} not found")
+    try:
+        os.chdir(config.run_dir)
+        worker = Worker(config, listener, SystemClock())
+    except OSError as error:
+        return _complain(ExitCode.CONFIGURATION, config, str(error))
+    return worker.run()
+
+
+def _complain(code: ExitCode, config: WorkerConfig, why: str) -> int:
+    os.write(2, f"worker-{config.id}: {why}\n".encode())
+    return code

@@ -128,6 +128,8 @@ class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True):
     on_daemon_exit: str
     log_max_bytes: int
     log_max_files: int
+    tools: tuple[str, ...] = ()
+    """Programs that must be there."""
     author: str = "acode <acode@localhost>"
     """Who signs the commits that hold what tasks changed."""
     strategy: Literal["auto", "overlay", "warm", "plain"] = "auto"

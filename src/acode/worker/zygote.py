@@ -16,6 +16,7 @@ from acode.clock import SystemClock
 from acode.runner.identity import identify
 from acode.runner.tree import become_subreaper, die_with_parent, signal_below
 from acode.sockets import listen
+from acode.worker.exits import ExitCode
 from acode.worker.loop import Loop
 from acode.worker.main import work
 from acode.worker.messages import Control, Exited, Forked, WorkerConfig
@@ -79,7 +80,7 @@ class Zygote:
 
     def _become_worker(self, config: WorkerConfig, listener: socket.socket, parent: int) -> None:
         """Runs in the child and never returns."""
-        code = 1
+        code = int(ExitCode.BUG)
         try:
             # Until the daemon calls it nobody may know of it: so long it dies with us.
             die_with_parent(signal.SIGKILL)

@@ -15,6 +15,7 @@ from acode.engine.engine import Engine
 from acode.ids import new_id
 from acode.model.event import (
     PoolEvent,
+    PoolNote,
     PoolScaled,
     TaskAssigned,
     TaskEnded,
@@ -209,3 +210,50 @@ async def test_a_worker_that_is_terminated_exits_with_143(stage: Stage) -> None:
     (worker,) = stage.heard(WorkerStarted)
     os.kill(worker.pid, signal.SIGTERM)
     assert (await stage.hear(WorkerCrashed)).reason == "exit code 143"
+
+
+async def test_a_wire_that_breaks_is_made_anew_and_the_task_goes_on(stage: Stage) -> None:
+    stage.configure()
+    await stage.engine.start(1)
+    go = Path(stage.project.root) / "go"
+    task = await stage.add(f"while [ ! -e {go} ]; do sleep 0.01; done")
+    await stage.hear(TaskAssigned)
+    (slot,) = stage.engine.roster
+    assert slot.link is not None
+    slot.link.close()
+    await stage.hear(PoolNote, lambda note: "it is back" in note.message)
+    go.touch()
+    assert (await stage.ended(task)).status is Status.COMPLETED
+    assert (await stage.engine.store.get(task)).attempt_count == 1
+
+
+async def test_an_ending_that_a_broken_wire_swallowed_is_heard_again(stage: Stage) -> None:
+    stage.configure()
+    await stage.engine.start(1)
+    (slot,) = stage.engine.roster
+    go = Path(stage.project.root) / "go"
+    task = await stage.add(f"while [ ! -e {go} ]; do sleep 0.01; done")
+    await stage.hear(TaskAssigned)
+    assert slot.link is not None
+    slot.link._on_frame = lambda _frame: None  # what comes now is lost
+    go.touch()
+    spool = Path(stage.project.run_dir) / "spool" / slot.id
+    while task.encode() not in spool.read_bytes():  # noqa: ASYNC110 -- a file of another process
+        await asyncio.sleep(0.01)
+    slot.link.close()
+    assert (await stage.ended(task)).status is Status.COMPLETED
+
+
+async def test_an_order_that_a_broken_wire_swallowed_is_given_again(stage: Stage) -> None:
+    stage.configure()
+    await stage.engine.start(1)
+    (slot,) = stage.engine.roster
+    link = slot.link
+    assert link is not None
+    link.send = lambda *_words: None  # type: ignore[method-assign]
+    task = await stage.add("true")
+    await stage.hear(TaskAssigned)
+    link.close()
+    ended = await stage.hear(TaskEnded, lambda event: event.status is Status.COMPLETED)
+    assert ended.task_id == task
+    assert (await stage.engine.store.get(task)).attempt_count == 1

@@ -1,9 +1,12 @@
 """A worker by itself, with the test in the daemon's place."""
 
+import os
+import signal
 import socket
 from collections.abc import Iterator
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -163,3 +166,55 @@ def test_garbage_on_the_wire_ends_only_the_wire(worker: Worker) -> None:
     worker.call()
     assert worker.beat().worker_id == ID
     assert worker.stop() == ExitCode.CLEAN
+
+
+@pytest.mark.req("027a-EXIT-1")
+def test_a_worker_that_leaves_after_a_failed_task_says_so(worker: Worker, tmp_path: Path) -> None:
+    worker.run(f"while [ ! -e {tmp_path}/go ]; do sleep 0.01; done; exit 3")
+    while worker.beat().current is None:
+        pass
+    worker.give(FrameType.CONTROL, Control(action=Action.SHUTDOWN))
+    (tmp_path / "go").touch()
+    worker.process.join(60)
+    assert worker.process.exitcode == ExitCode.TASK_FAILED == 1
+
+
+def birth(root: Path, **changes: Any) -> int | None:
+    """The exit code of a worker that does not get far."""
+    config = WorkerConfig(
+        id=ID,
+        project_root=str(root),
+        agent_dir=str(root / ".agent"),
+        config_file="",
+        worktrees=str(root / "trees"),
+        heartbeat_ms=50,
+        on_daemon_exit="keep",
+        log_max_bytes=1 << 20,
+        log_max_files=2,
+        **changes,
+    )
+    process = get_context("forkserver").Process(
+        target=be_a_worker, args=(config, str(root / "worker.sock"))
+    )
+    process.start()
+    process.join(60)
+    return process.exitcode
+
+
+@pytest.mark.req("027a-EXIT-2")
+def test_a_worker_without_usable_directories_ends_at_once(tmp_path: Path) -> None:
+    assert birth(tmp_path) == ExitCode.CONFIGURATION == 2
+
+
+@pytest.mark.req("027a-EXIT-3")
+def test_a_worker_without_a_required_tool_ends_at_once(tmp_path: Path) -> None:
+    assert birth(tmp_path, tools=("no-such-tool",)) == ExitCode.TOOL_NOT_FOUND == 3
+
+
+@pytest.mark.req("027a-EXIT-143")
+def test_signals_end_a_worker_as_shells_report_it(worker: Worker) -> None:
+    worker.beat()
+    assert worker.process.pid is not None
+    os.kill(worker.process.pid, signal.SIGTERM)
+    worker.process.join(60)
+    assert worker.process.exitcode == ExitCode.TERMINATED == 143
