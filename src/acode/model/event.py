@@ -8,7 +8,7 @@ from acode.model.state import Status, WorkerStatus
 from acode.model.task import Move
 
 
-class Event(msgspec.Struct, frozen=True):
+class Event(msgspec.Struct, frozen=True, gc=False):
     """One event as it goes over the wire."""
 
     type: str
@@ -51,7 +51,7 @@ def event_of(move: Move) -> Event:
     )
 
 
-class WorkerStarted(msgspec.Struct, frozen=True, tag="worker.started"):
+class WorkerStarted(msgspec.Struct, frozen=True, gc=False, tag="worker.started"):
     """A worker is ready for its first task."""
 
     worker_id: str
@@ -59,13 +59,13 @@ class WorkerStarted(msgspec.Struct, frozen=True, tag="worker.started"):
     adopted: bool = False
 
 
-class WorkerStopped(msgspec.Struct, frozen=True, tag="worker.stopped"):
+class WorkerStopped(msgspec.Struct, frozen=True, gc=False, tag="worker.stopped"):
     """A worker has ended as it was told."""
 
     worker_id: str
 
 
-class WorkerCrashed(msgspec.Struct, frozen=True, tag="worker.crashed"):
+class WorkerCrashed(msgspec.Struct, frozen=True, gc=False, tag="worker.crashed"):
     """A worker has ended although nobody wanted it."""
 
     worker_id: str
@@ -73,14 +73,14 @@ class WorkerCrashed(msgspec.Struct, frozen=True, tag="worker.crashed"):
     restart_in_ms: int | None
 
 
-class WorkerFailed(msgspec.Struct, frozen=True, tag="worker.failed"):
+class WorkerFailed(msgspec.Struct, frozen=True, gc=False, tag="worker.failed"):
     """A worker is given up for good and replaced."""
 
     worker_id: str
     reason: str
 
 
-class WorkerStatusChanged(msgspec.Struct, frozen=True, tag="worker.status"):
+class WorkerStatusChanged(msgspec.Struct, frozen=True, gc=False, tag="worker.status"):
     """A worker went from one status to another."""
 
     worker_id: str
@@ -88,7 +88,7 @@ class WorkerStatusChanged(msgspec.Struct, frozen=True, tag="worker.status"):
     task_id: str | None = None
 
 
-class TaskAssigned(msgspec.Struct, frozen=True, tag="task.assigned"):
+class TaskAssigned(msgspec.Struct, frozen=True, gc=False, tag="task.assigned"):
     """An attempt was given to a worker."""
 
     task_id: str
@@ -97,7 +97,7 @@ class TaskAssigned(msgspec.Struct, frozen=True, tag="task.assigned"):
     waited_ms: int
 
 
-class TaskEnded(msgspec.Struct, frozen=True, tag="task.ended"):
+class TaskEnded(msgspec.Struct, frozen=True, gc=False, tag="task.ended"):
     """An attempt has ended and its verdict is on disk."""
 
     task_id: str
@@ -111,14 +111,14 @@ class TaskEnded(msgspec.Struct, frozen=True, tag="task.ended"):
     """A released attempt does not: it is as if it had not been."""
 
 
-class TaskRefused(msgspec.Struct, frozen=True, tag="task.refused"):
+class TaskRefused(msgspec.Struct, frozen=True, gc=False, tag="task.refused"):
     """A late result was not used: another attempt has taken over."""
 
     task_id: str
     worker_id: str
 
 
-class PoolScaled(msgspec.Struct, frozen=True, tag="pool.scaled"):
+class PoolScaled(msgspec.Struct, frozen=True, gc=False, tag="pool.scaled"):
     """The pool was told another size."""
 
     was: int
@@ -126,7 +126,7 @@ class PoolScaled(msgspec.Struct, frozen=True, tag="pool.scaled"):
     reason: str
 
 
-class PoolNote(msgspec.Struct, frozen=True, tag="pool.note"):
+class PoolNote(msgspec.Struct, frozen=True, gc=False, tag="pool.note"):
     """Something else that a person may want to read later."""
 
     level: str

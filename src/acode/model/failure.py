@@ -28,7 +28,7 @@ class Category(StrEnum):
     PARTIAL = "partial"
 
 
-class Failure(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class Failure(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
     """One failure: what happened (message) and what to do about it (hint)."""
 
     code: FailureCode

@@ -26,7 +26,7 @@ class WorkspaceKind(StrEnum):
     PROJECT = "project"
 
 
-class TaskLimits(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class TaskLimits(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
     """What a task asks to be held to; `None` leaves it to the pool."""
 
     memory_mb: int | None = None
@@ -34,7 +34,9 @@ class TaskLimits(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
     disk_mb: int | None = None
 
 
-class TaskSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class TaskSpec(
+    msgspec.Struct, frozen=True, gc=False, kw_only=True, rename="camel", omit_defaults=True
+):
     """What the user asked for, checked and complete. `None` leaves a choice to the pool."""
 
     command: str
@@ -63,14 +65,14 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_d
         return self.command if self.type == "python" else self.type
 
 
-class Submission(msgspec.Struct, frozen=True):
+class Submission(msgspec.Struct, frozen=True, gc=False):
     """A spec with the id it will have. A thing has a name before it exists."""
 
     id: str
     spec: TaskSpec
 
 
-class Result(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class Result(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
     """What an attempt left behind."""
 
     exit_code: int | None = None
@@ -89,7 +91,7 @@ class CancelWish(StrEnum):
     FORCE = "force"
 
 
-class Task(msgspec.Struct, frozen=True, kw_only=True):
+class Task(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """One task as the store knows it. Moments are milliseconds since the epoch, UTC."""
 
     id: str
@@ -108,7 +110,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     cancel: CancelWish | None = None
 
 
-class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+class Attempt(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """One try at a task."""
 
     number: int
@@ -120,7 +122,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage | None = None
 
 
-class Move(msgspec.Struct, frozen=True, kw_only=True):
+class Move(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """One step in the life of a task. `seq` numbers the moves of the whole store."""
 
     seq: int
@@ -132,7 +134,7 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class Record(msgspec.Struct, frozen=True):
+class Record(msgspec.Struct, frozen=True, gc=False):
     """Everything the store knows of one task."""
 
     task: Task
@@ -140,7 +142,7 @@ class Record(msgspec.Struct, frozen=True):
     history: tuple[Move, ...]
 
 
-class Lease(msgspec.Struct, frozen=True, kw_only=True):
+class Lease(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """The right to run one attempt. Every write about it carries the token."""
 
     task: Task
@@ -151,7 +153,7 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     """Checkpoint of the attempts before: finished steps and their values."""
 
 
-class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
+class DeadLetter(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """A task that failed for good, kept until a user retries or drops it."""
 
     task_id: str

@@ -7,13 +7,13 @@ from acode.model.failure import Failure
 from acode.model.task import Result
 
 
-class Complete(msgspec.Struct, frozen=True, tag="complete"):
+class Complete(msgspec.Struct, frozen=True, gc=False, tag="complete"):
     """It is done."""
 
     result: Result = Result()
 
 
-class Fail(msgspec.Struct, frozen=True, tag="fail"):
+class Fail(msgspec.Struct, frozen=True, gc=False, tag="fail"):
     """It failed for good and becomes a dead letter."""
 
     failure: Failure
@@ -21,7 +21,7 @@ class Fail(msgspec.Struct, frozen=True, tag="fail"):
     result: Result = Result()
 
 
-class RetryAt(msgspec.Struct, frozen=True, tag="retryAt"):
+class RetryAt(msgspec.Struct, frozen=True, gc=False, tag="retryAt"):
     """It goes back to the queue until `ready_at`."""
 
     ready_at: int
@@ -30,14 +30,14 @@ class RetryAt(msgspec.Struct, frozen=True, tag="retryAt"):
     result: Result = Result()
 
 
-class Cancel(msgspec.Struct, frozen=True, tag="cancel"):
+class Cancel(msgspec.Struct, frozen=True, gc=False, tag="cancel"):
     """A user wanted its end."""
 
     reason: str = "cancelled"
     result: Result = Result()
 
 
-class Release(msgspec.Struct, frozen=True, tag="release"):
+class Release(msgspec.Struct, frozen=True, gc=False, tag="release"):
     """It goes back to the queue as if the attempt had not been."""
 
     reason: str
@@ -47,7 +47,7 @@ class Release(msgspec.Struct, frozen=True, tag="release"):
 Verdict = Complete | Fail | RetryAt | Cancel | Release
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class Report(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """The end of one attempt, as it is written to the store. Fenced by the token."""
 
     task_id: str

@@ -12,7 +12,7 @@ Circuit = TypeVar("Circuit", bound=tuple[str, str | None])
 """What a circuit guards: one kind of task in one workstream."""
 
 
-class IdleWorker(msgspec.Struct, frozen=True):
+class IdleWorker(msgspec.Struct, frozen=True, gc=False):
     """A worker that waits for a task."""
 
     id: str

@@ -39,7 +39,7 @@ NEVER_RETRIED: Final = frozenset(
 """Another attempt would meet the same end, whatever the task's retries."""
 
 
-class Retry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class Retry(msgspec.Struct, frozen=True, gc=False, kw_only=True, rename="camel"):
     """How long to wait between attempts."""
 
     initial_delay_ms: int = 1000
@@ -57,7 +57,7 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             raise ValueError("the retry jitter must be between 0 and 1")
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class Outcome(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """How an attempt went, and how often its task may be tried."""
 
     ending: Ending

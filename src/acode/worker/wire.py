@@ -24,7 +24,7 @@ class FrameType(StrEnum):
     CONTROL = "control"
 
 
-class Frame(msgspec.Struct, frozen=True):
+class Frame(msgspec.Struct, frozen=True, gc=False):
     """One message. An answer has the id of what it answers."""
 
     type: FrameType

@@ -14,7 +14,13 @@ from acode.model.verdict import Fail, Report, RetryAt
 from acode.store import transitions
 from acode.store.base import Claim
 from acode.store.sqlite.claims import claim
-from acode.store.sqlite.completions import Accepted, complete, follow_up, is_plain
+from acode.store.sqlite.completions import (
+    Accepted,
+    complete,
+    forget_steps,
+    free_dependents,
+    is_plain,
+)
 from acode.store.sqlite.rows import (
     LEVEL,
     SEQ,
@@ -39,13 +45,21 @@ class Finish(NamedTuple):
 def finish(tx: Transaction, finishes: Sequence[Finish]) -> list[list[Lease] | AcodeError]:
     """Write the ends of attempts whose token is still the current one, then claim anew."""
     reports = [report for report, _ in finishes]
-    times = Counter([report.task_id for report in reports])
-    plain = [one for one in reports if is_plain(one) and times[one.task_id] == 1]
-    others = [one for one in reports if not is_plain(one) or times[one.task_id] > 1]
+    plain, others = _sorted_out(reports)
     accepted = complete(tx, plain) | _settle(tx, others)
     results = [_result(report, accepted) for report in reports]
     _claim_next(tx, finishes, results)
     return results
+
+
+def _sorted_out(reports: list[Report]) -> tuple[list[Report], list[Report]]:
+    """Those that complete a task which no other one speaks of, and the rest."""
+    if len(reports) == 1:
+        return (reports, []) if is_plain(reports[0]) else ([], reports)
+    times = Counter([report.task_id for report in reports])
+    plain = [one for one in reports if times[one.task_id] == 1 and is_plain(one)]
+    others = [one for one in reports if times[one.task_id] > 1 or not is_plain(one)]
+    return plain, others
 
 
 def _result(report: Report, accepted: Accepted) -> list[Lease] | AcodeError:
@@ -79,6 +93,8 @@ class _Ended(NamedTuple):
 
 def _settle(tx: Transaction, reports: Sequence[Report]) -> Accepted:
     """Read the tasks, decide what becomes of them, write that."""
+    if not reports:
+        return set()
     running = {row[0]: row for row in tx.among("running", {one.task_id for one in reports})}
     ended: list[_Ended] = []
     for report in reports:
@@ -94,13 +110,15 @@ def _settle(tx: Transaction, reports: Sequence[Report]) -> Accepted:
 def _write(tx: Transaction, ended: list[_Ended]) -> None:
     tx.put("settle", [settled_row(one.row[SEQ], one.task) for one in ended])
     tx.put("insert_attempts", [_attempt_row(one) for one in ended])
-    tx.put("insert_history", [_history_row(one, tx.now) for one in ended])
     for one in ended:
-        tx.count("running", one.task.status.value, one.row[LEVEL])
-        if one.task.status is Status.FAILED:
+        status = one.task.status
+        tx.note_move(one.row[SEQ], "running", status.value, one.report.actor, one.reason)
+        tx.count("running", status.value, one.row[LEVEL])
+        if status is Status.FAILED:
             _bury(tx, one)
     completed = [one for one in ended if one.task.status is Status.COMPLETED]
-    follow_up(tx, {one.task.id: one.row[SEQ] for one in completed})
+    forget_steps(tx, [one.task.id for one in completed])
+    free_dependents(tx, [one.row[SEQ] for one in completed])
 
 
 def _attempt_row(one: _Ended) -> Row:
@@ -118,13 +136,9 @@ def _attempt_row(one: _Ended) -> Row:
     )
 
 
-def _history_row(one: _Ended, now: int) -> Row:
-    return (one.row[SEQ], "running", one.task.status.value, now, one.report.actor, one.reason)
-
-
 def _bury(tx: Transaction, one: _Ended) -> None:
     first = tx.value("first_failure", seq=one.row[SEQ]) or one.report.ended_at
     steps = steps_of(tx, [one.task.id]).get(one.task.id, {})
     letter = transitions.dead_letter(one.task, first, steps)
     tx.run("insert_dead_letter", **dead_letter_row(letter, tx.now))
-    tx.put("forget_steps", [(one.task.id,)])
+    forget_steps(tx, [one.task.id])

@@ -1,18 +1,22 @@
 """Claiming, set-based: the claims that wait together share a query and a few statements."""
 
 import os
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Collection, Sequence
 from itertools import groupby
 
 from acode.model.task import Lease, Task
 from acode.store.base import Circuit, Claim
+from acode.store.sqlite.queries import sql
 from acode.store.sqlite.rows import LEVEL, SEQ, Row, task_from, text
 from acode.store.sqlite.steps import steps_of
-from acode.store.sqlite.transaction import Transaction
+from acode.store.sqlite.transaction import Transaction, tally
 from acode.store.transitions import claimed
 
 TOKEN_BYTES = 16
+
+_ANY_CIRCUIT = sql("candidates", fits="true")
+_OTHER_CIRCUITS = sql("candidates", fits=sql("not_held"))
 
 Assigned = tuple[Task, str]
 """A task and the worker that gets it."""
@@ -39,18 +43,23 @@ def _claim(tx: Transaction, claims: list[Claim], held: Collection[Circuit]) -> l
 def _candidates(tx: Transaction, limit: int, held: Collection[Circuit]) -> list[Row]:
     if limit == 0 or tx.value("is_paused"):
         return []
+    wanted = {"now": tx.now, "limit": limit, "ageing": tx.ageing_ms}
+    if not held:
+        return tx.rows(_ANY_CIRCUIT, wanted)
     circuits = text([tuple(circuit) for circuit in held])
-    return tx.all("candidates", now=tx.now, limit=limit, ageing=tx.ageing_ms, held=circuits)
+    return tx.rows(_OTHER_CIRCUITS, wanted | {"held": circuits})
 
 
 def _assigned(ready: deque[Task], wanted: Claim) -> list[Assigned]:
     """What one claim takes; what it leaves alone is offered to the next one."""
-    offer = [ready.popleft() for _ in range(min(wanted.limit, len(ready)))]
-    if not offer:
+    if not ready:
         return []
+    offer = [ready.popleft() for _ in range(min(wanted.limit, len(ready)))]
     given = list(zip(offer, wanted.assign(offer), strict=True))
-    ready.extendleft([task for task, worker in reversed(given) if not worker])
-    return [(task, worker) for task, worker in given if worker]
+    taken = [(task, worker) for task, worker in given if worker]
+    if len(taken) < len(given):
+        ready.extendleft([task for task, worker in reversed(given) if not worker])
+    return taken
 
 
 def _leases(tx: Transaction, assigned: list[Assigned]) -> list[Lease]:
@@ -79,12 +88,7 @@ def _write(tx: Transaction, leases: list[Lease], rows: dict[str, Row]) -> None:
         (rows[one.task.id][SEQ], one.number, one.worker_id, tx.now, one.token) for one in leases
     ]
     tx.put("lease", leased)
-    tx.put(
-        "insert_history",
-        [
-            (seq, "pending", "running", tx.now, f"worker-{worker}", f"attempt {number}")
-            for seq, number, worker, *_ in leased
-        ],
-    )
-    for level, n in Counter(rows[one.task.id][LEVEL] for one in leases).items():
+    for seq, number, worker, _, _ in leased:
+        tx.note_move(seq, "pending", "running", f"worker-{worker}", f"attempt {number}")
+    for level, n in tally(rows[one.task.id][LEVEL] for one in leases).items():
         tx.count("pending", "running", level, n)

@@ -1,13 +1,12 @@
 """Attempts that completed their task: nearly all of them, so they take one guarded statement."""
 
-from collections import Counter
 from collections.abc import Sequence
 
 from acode.model.ending import Released
 from acode.model.verdict import Complete, Report
 from acode.store import transitions
 from acode.store.sqlite.rows import LEVEL, SEQ, Row, settled_row, task_from, text
-from acode.store.sqlite.transaction import Transaction
+from acode.store.sqlite.transaction import Transaction, tally
 
 Accepted = set[tuple[str, str]]
 """Tasks and tokens of the reports that were written."""
@@ -24,33 +23,34 @@ def complete(tx: Transaction, reports: Sequence[Report]) -> Accepted:
     rows = {row[0]: row for row in tx.put("complete", given)}
     done = [(rows[report.task_id], report) for report in reports if report.task_id in rows]
     tx.put("insert_attempts", [_attempt_row(*one) for one in done])
-    tx.put(
-        "insert_history",
-        [(row[1], "running", "completed", tx.now, r.actor, "completed") for row, r in done],
-    )
-    for level, n in Counter([row[-1] for row in rows.values()]).items():
+    for row, report in done:
+        tx.note_move(row[1], "running", "completed", report.actor, "completed")
+    for level, n in tally(row[5] for row, _ in done).items():
         tx.count("running", "completed", level, n)
-    follow_up(tx, {row[0]: row[1] for row in rows.values()})
+    forget_steps(tx, [row[0] for row, _ in done if row[-2]])
+    free_dependents(tx, [row[1] for row, _ in done if row[-1]])
     return {(report.task_id, report.token) for _, report in done}
 
 
 def _attempt_row(row: Row, report: Report) -> Row:
-    _, seq, number, worker_id, started_at, _ = row
+    _, seq, number, worker_id, started_at, *_ = row
     ending, usage = text(report.ending), text(report.usage)
     return (seq, number, worker_id, started_at, report.ended_at, ending, None, usage)
 
 
-def follow_up(tx: Transaction, completed: dict[str, int]) -> None:
-    """What completed tasks, by id and sequence number, leave to do: forget steps, free others."""
-    tx.put("forget_steps", [(task_id,) for task_id in completed])
+def forget_steps(tx: Transaction, task_ids: Sequence[str]) -> None:
+    """A task that is through needs its checkpoint no more."""
+    tx.put("forget_steps", [(task_id,) for task_id in task_ids])
+
+
+def free_dependents(tx: Transaction, completed: Sequence[int]) -> None:
+    """Free the tasks that waited for nothing but these, by sequence number."""
     # Two sets of completed tasks may free the same dependent.
-    free = sorted({row[0] for row in tx.among("dependents_now_free", completed.values())})
+    free = sorted({row[0] for row in tx.among("dependents_now_free", completed)})
     moved = []
     for row in tx.among("some", free):
-        moved.append((row[SEQ], transitions.unblocked(task_from(row), tx.now)))
+        step = transitions.unblocked(task_from(row), tx.now)
+        moved.append(settled_row(row[SEQ], step.task))
+        tx.note_move(row[SEQ], "blocked", "pending", "store", step.reason)
         tx.count("blocked", "pending", row[LEVEL])
-    tx.put("settle", [settled_row(seq, step.task) for seq, step in moved])
-    tx.put(
-        "insert_history",
-        [(seq, "blocked", "pending", tx.now, "store", step.reason) for seq, step in moved],
-    )
+    tx.put("settle", moved)

@@ -2,8 +2,9 @@
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import TypeVar
 
 from acode.clock import Deadline
 from acode.errors import (
@@ -14,6 +15,8 @@ from acode.errors import (
     StoreTooNew,
     StoreUnusable,
 )
+
+T = TypeVar("T")
 
 SCHEMA = os.path.join(os.path.dirname(__file__), "schema")
 BUSY_SECONDS = 30.0
@@ -47,12 +50,14 @@ def connect(path: str, *, readonly: bool = False) -> sqlite3.Connection:
         )
         try:
             _refuse_foreign(connection, path)
-            _insist(connection, "PRAGMA journal_mode = WAL")
+            insist(lambda: connection.execute("PRAGMA journal_mode = WAL"))
             for pragma in _PRAGMAS:
                 connection.execute(pragma)
             if readonly:
                 connection.execute("PRAGMA query_only = ON")
             else:
+                # From here on it is we who wait for locks, see `insist`.
+                connection.execute("PRAGMA busy_timeout = 0")
                 migrate(connection)
         except BaseException:
             connection.close()
@@ -129,24 +134,18 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 def begin(connection: sqlite3.Connection) -> None:
     """Take the write lock."""
-    connection.execute("PRAGMA busy_timeout = 0")
-    try:
-        _insist(connection, "BEGIN IMMEDIATE")
-    finally:
-        connection.execute(f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}")
+    insist(lambda: connection.execute("BEGIN IMMEDIATE"))
 
 
-def _insist(connection: sqlite3.Connection, statement: str) -> None:
+def insist(action: Callable[[], T]) -> T:
     """Wait for a lock, trying often: SQLite sleeps up to 100 ms, or does not try again at all."""
     deadline = Deadline(BUSY_SECONDS)
     while True:
         try:
-            connection.execute(statement)
+            return action()
         except sqlite3.OperationalError as error:
             if not _is(error, sqlite3.SQLITE_BUSY) or not deadline.rest(RETRY_SECONDS):
                 raise
-        else:
-            return
 
 
 def _is(error: sqlite3.Error, code: int) -> bool:

@@ -1,6 +1,7 @@
 """One thread that commits many writes at once. Imported only where it is used: threads cost."""
 
 import asyncio
+import itertools
 import threading
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
@@ -26,6 +27,8 @@ class GroupWriter:
     def __init__(self, book: Book) -> None:
         self._book = book
         self._waiting: SimpleQueue[_Request | None] = SimpleQueue()
+        self._gathered: dict[asyncio.AbstractEventLoop, list[_Request]] = {}
+        """What a loop has asked for in its present turn."""
         self._stopped = False
         self._gate = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="acode-writer", daemon=True)
@@ -38,14 +41,26 @@ class GroupWriter:
         with self._gate:
             if self._stopped:
                 raise StoreUnusable("the store is closed")
-            self._waiting.put(_Request(write, request, future, loop))
+            gathered = self._gathered.setdefault(loop, [])
+            gathered.append(_Request(write, request, future, loop))
+        if len(gathered) == 1:
+            # Not at once: the thread would run off with the first of many.
+            loop.call_soon(self._hand_over, loop)
         return await future
+
+    def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
+        with self._gate:
+            for request in self._gathered.pop(loop, ()):
+                self._waiting.put(request)
 
     def stop(self) -> None:
         """Finish what was asked for; safe to call twice."""
         # Nothing may come after the mark of the end: it would never be answered.
         with self._gate:
             self._stopped = True
+            for request in itertools.chain.from_iterable(self._gathered.values()):
+                self._waiting.put(request)
+            self._gathered.clear()
             self._waiting.put(None)
         self._thread.join()
 

@@ -11,6 +11,10 @@ from acode.store.base import Added
 from acode.store.sqlite.rows import sensible, text
 from acode.store.sqlite.transaction import Transaction
 
+_STANDINGS = {status: Standing(status) for status in Status}
+# Reading the value of a member takes as long as making a row of it.
+_NAMES = {status: status.value for status in Status}
+
 
 class Addition(NamedTuple):
     """One call of `add`."""
@@ -25,7 +29,6 @@ def add(tx: Transaction, additions: Sequence[Addition]) -> list[list[Added] | Ac
     intake = _Intake(tx, additions)
     results = [intake.take(addition) for addition in additions]
     tx.put("insert_tasks", intake.tasks)
-    tx.put("insert_history", intake.history)
     tx.put("insert_dependencies", intake.dependencies)
     return results
 
@@ -36,7 +39,6 @@ class _Intake:
     def __init__(self, tx: Transaction, additions: Sequence[Addition]) -> None:
         self.tx = tx
         self.tasks: list[Any] = []
-        self.history: list[Any] = []
         self.dependencies: list[Any] = []
         self._next_seq: int = tx.value("next_seq")
         self._waiting = tx.waiting()
@@ -47,10 +49,13 @@ class _Intake:
 
     def _look_up(self, submissions: Sequence[Submission]) -> None:
         named = {one.id for one in submissions}
+        keys = set()
         for one in submissions:
-            named.update(one.spec.dependencies)
+            if one.spec.dependencies:
+                named.update(one.spec.dependencies)
+            if one.spec.key is not None:
+                keys.add(one.spec.key)
         self._note_standings(self.tx.among("tasks_with_ids", named))
-        keys = {one.spec.key for one in submissions if one.spec.key is not None}
         rows = self.tx.among("tasks_with_keys", keys)
         self._keys = {row[0]: row[1] for row in rows}
         self._note_standings(row[1:] for row in rows)
@@ -80,12 +85,12 @@ class _Intake:
         self._seqs[task.id] = self._next_seq
         self._next_seq += 1
         self._waiting += 1
-        self._standings[task.id] = Standing(task.status)
+        self._standings[task.id] = _STANDINGS[task.status]
         if task.spec.key is not None:
             self._keys[task.spec.key] = task.id
 
     def _note(self, task: Task, actor: str) -> None:
-        spec, seq, status = task.spec, self._seqs[task.id], task.status.value
+        spec, seq, status = task.spec, self._seqs[task.id], _NAMES[task.status]
         level = spec.priority.level
         self.tx.count(None, status, level)
         self.tasks.append(
@@ -102,6 +107,7 @@ class _Intake:
                 text(spec),
             )
         )
-        self.history.append((seq, None, status, self.tx.now, actor, "added"))
-        needs = [self._seqs[need] for need in spec.dependencies if need in self._seqs]
-        self.dependencies += [(seq, need) for need in needs]
+        self.tx.note_move(seq, None, status, actor, "added")
+        for need in spec.dependencies:
+            if need in self._seqs:
+                self.dependencies.append((seq, self._seqs[need]))

@@ -16,3 +16,8 @@ _QUERIES = _read(os.path.join(os.path.dirname(__file__), "queries.sql"))
 def sql(name: str, **parts: str) -> str:
     """A query with its {parts} filled in from other queries or from the arguments."""
     return _QUERIES[name].format_map(_QUERIES | parts)
+
+
+def has(name: str) -> bool:
+    """Whether there is a query of this name."""
+    return name in _QUERIES

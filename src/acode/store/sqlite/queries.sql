@@ -1,5 +1,6 @@
 -- Every query of the SQLite store, by name. {rows} stands for a list of rows of parameters:
--- the frequent writes are set-based, so that a commit costs a handful of statements.
+-- the frequent writes are set-based, so that a commit costs a handful of statements. A query
+-- that ends in _one does the same to a single row, at half the price of a set of one.
 
 -- name: next_seq
 SELECT ifnull(max(seq), 0) + 1 FROM tasks;
@@ -26,10 +27,8 @@ SELECT id, seq, status FROM tasks WHERE id IN given
 UNION ALL
 SELECT id, NULL, status FROM archive WHERE id IN given;
 
--- name: bump_tallies
-WITH given (status, priority, change) AS (VALUES {rows})
-UPDATE tallies SET n = n + given.change FROM given
-WHERE tallies.status = given.status AND tallies.priority = given.priority;
+-- name: bump_tally
+UPDATE tallies SET n = n + ?3 WHERE status = ?1 AND priority = ?2;
 
 -- name: waiting
 SELECT sum(n) FROM tallies WHERE status IN ('pending', 'blocked');
@@ -50,22 +49,22 @@ DELETE FROM flags WHERE name = 'paused';
 WITH heads (seq, level, ready_at) AS (
     SELECT * FROM (
         SELECT seq, priority, ready_at FROM tasks
-        WHERE status = 'pending' AND priority = 0 AND ready_at <= :now AND {not_held}
+        WHERE status = 'pending' AND priority = 0 AND ready_at <= :now AND {fits}
         ORDER BY ready_at, seq LIMIT :limit)
     UNION ALL
     SELECT * FROM (
         SELECT seq, priority, ready_at FROM tasks
-        WHERE status = 'pending' AND priority = 1 AND ready_at <= :now AND {not_held}
+        WHERE status = 'pending' AND priority = 1 AND ready_at <= :now AND {fits}
         ORDER BY ready_at, seq LIMIT :limit)
     UNION ALL
     SELECT * FROM (
         SELECT seq, priority, ready_at FROM tasks
-        WHERE status = 'pending' AND priority = 2 AND ready_at <= :now AND {not_held}
+        WHERE status = 'pending' AND priority = 2 AND ready_at <= :now AND {fits}
         ORDER BY ready_at, seq LIMIT :limit)
     UNION ALL
     SELECT * FROM (
         SELECT seq, priority, ready_at FROM tasks
-        WHERE status = 'pending' AND priority = 3 AND ready_at <= :now AND {not_held}
+        WHERE status = 'pending' AND priority = 3 AND ready_at <= :now AND {fits}
         ORDER BY ready_at, seq LIMIT :limit)
 )
 SELECT {columns}, tasks.token, tasks.seq FROM heads JOIN tasks ON tasks.seq = heads.seq
@@ -85,6 +84,11 @@ UPDATE tasks SET status = 'running', token = given.token, worker_id = given.work
                  last_attempt = given.number
 FROM given
 WHERE tasks.seq = given.seq;
+
+-- name: lease_one
+UPDATE tasks SET status = 'running', token = ?5, worker_id = ?3, started_at = ?4,
+                 attempt_count = attempt_count + 1, last_attempt = ?2
+WHERE seq = ?1;
 
 -- name: insert_attempts
 INSERT INTO attempts (task, number, worker_id, started_at, ended_at, ending, error, usage)
@@ -120,7 +124,19 @@ WITH given (id, token, completed_at, result) AS (VALUES {rows})
 UPDATE tasks SET status = 'completed', completed_at = given.completed_at, result = given.result,
                  error = NULL, cancel = NULL, token = NULL
 FROM given WHERE tasks.id = given.id AND tasks.token = given.token
-RETURNING tasks.id, seq, last_attempt, worker_id, started_at, priority;
+RETURNING {completed};
+
+-- name: complete_one
+UPDATE tasks SET status = 'completed', completed_at = ?3, result = ?4,
+                 error = NULL, cancel = NULL, token = NULL
+WHERE id = ?1 AND token = ?2
+RETURNING {completed};
+
+-- name: completed
+-- What is returned has no type, and without one the checkpoints would be scanned.
+tasks.id, seq, last_attempt, worker_id, started_at, priority,
+EXISTS (SELECT 1 FROM checkpoints WHERE checkpoints.task_id = CAST(tasks.id AS TEXT)),
+EXISTS (SELECT 1 FROM dependencies WHERE dependencies.needs = tasks.seq);
 
 -- name: wish_end
 UPDATE tasks SET cancel = :cancel WHERE seq = :seq;

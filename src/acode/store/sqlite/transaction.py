@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any
 
 from acode.model.state import Status
-from acode.store.sqlite.queries import sql
+from acode.store.sqlite.queries import has, sql
 from acode.store.sqlite.rows import Row
 
 ROWS_PER_STATEMENT = 64
@@ -23,7 +23,9 @@ class Transaction:
         self.now = now
         self.ageing_ms = ageing_ms
         self._execute = connection.execute
+        self._execute_many = connection.executemany
         self._tallies: dict[tuple[str, int], int] = {}
+        self._moves: list[Row] = []
 
     def all(self, name: str, **parameters: Any) -> list[Row]:
         """Every row."""
@@ -44,6 +46,10 @@ class Transaction:
 
     def put(self, name: str, rows: Sequence[Row]) -> list[Row]:
         """A set-based write; the rows that it returns, if it returns any."""
+        if not rows:
+            return []
+        if len(rows) == 1 and (single := _single_statement(name)):
+            return self._execute(single, rows[0]).fetchall()
         found: list[Row] = []
         for statement, values in _batches(name, rows):
             found += self._execute(statement, values)
@@ -60,20 +66,44 @@ class Transaction:
         if became is not None:
             self._tallies[became, level] = self._tallies.get((became, level), 0) + n
 
+    def note_move(self, seq: int, was: str | None, became: str, actor: str, reason: str) -> None:
+        """Note a line of a task's history."""
+        self._moves.append((seq, was, became, self.now, actor, reason))
+
     def waiting(self) -> int:
         """Tasks that wait, those of this transaction included."""
         noted = sum(n for (status, _), n in self._tallies.items() if status in _WAITING)
         return int(self.value("waiting")) + noted
 
-    def settle_tallies(self) -> None:
-        """Write the noted changes; the last thing before the commit."""
-        self.put("bump_tallies", [(*key, n) for key, n in self._tallies.items() if n])
-        self._tallies.clear()
+    def write_moves(self) -> None:
+        """Write the noted lines of history, for whoever reads or removes them."""
+        self.put("insert_history", self._moves)
+        self._moves.clear()
+
+    def settle(self) -> None:
+        """Write what was noted; the last thing before the commit."""
+        self.write_moves()
+        changes = [(*key, n) for key, n in self._tallies.items() if n]
+        self._execute_many(_statement("bump_tally"), changes)
+
+
+def tally(levels: Iterable[int]) -> dict[int, int]:
+    """How many there are of each priority level. `Counter` takes longer for a few."""
+    counted: dict[int, int] = {}
+    for level in levels:
+        counted[level] = counted.get(level, 0) + 1
+    return counted
 
 
 @cache
 def _statement(name: str) -> str:
     return sql(name)
+
+
+@cache
+def _single_statement(name: str) -> str | None:
+    """The plain form of a set-based write, if it has one."""
+    return sql(f"{name}_one") if has(f"{name}_one") else None
 
 
 @cache

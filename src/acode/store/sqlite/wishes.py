@@ -108,10 +108,7 @@ def _move(tx: Transaction, seq: int, task: Task, step: transitions.Step, actor: 
     transitions.guard(task.status, step.task.status)
     tx.count(task.status.value, step.task.status.value, task.spec.priority.level)
     tx.put("settle", [settled_row(seq, step.task)])
-    tx.put(
-        "insert_history",
-        [(seq, task.status.value, step.task.status.value, tx.now, actor, step.reason)],
-    )
+    tx.note_move(seq, task.status.value, step.task.status.value, actor, step.reason)
     return step.task
 
 
@@ -134,6 +131,7 @@ def save_step(tx: Transaction, wish: StepValue) -> None:
 
 def archive(tx: Transaction, finished_before: int) -> Tidied:
     """Put one chunk of old finished tasks away."""
+    tx.write_moves()
     rows = tx.all("to_archive", before=finished_before, limit=ARCHIVE_CHUNK)
     records = [record(tx, row[0]) for row in rows]
     for one in records:

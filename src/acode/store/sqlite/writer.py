@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from acode.clock import Clock
 from acode.errors import AcodeError
-from acode.store.sqlite.connection import transaction, translated
+from acode.store.sqlite.connection import insist, transaction, translated
 from acode.store.sqlite.transaction import Transaction
 
 Write = Callable[[Transaction, Sequence[Any]], Sequence[Any]]
@@ -41,18 +41,21 @@ class Book:
         with translated(self.path), transaction(self.connection):
             tx = Transaction(self.connection, self.clock.now(), self.ageing_ms)
             results = [write(tx, requests) for write, requests in writes]
-            tx.settle_tallies()
+            tx.settle()
             return results
 
     def read(self, query: Callable[..., Any], *arguments: Any) -> Any:
         """Run a query on one consistent state of the file."""
         with translated(self.path):
-            self.connection.execute("BEGIN")
-            try:
-                tx = Transaction(self.connection, self.clock.now(), self.ageing_ms)
-                return query(tx, *arguments)
-            finally:
-                self.connection.execute("ROLLBACK")
+            return insist(lambda: self._read(query, *arguments))
+
+    def _read(self, query: Callable[..., Any], *arguments: Any) -> Any:
+        self.connection.execute("BEGIN")
+        try:
+            tx = Transaction(self.connection, self.clock.now(), self.ageing_ms)
+            return query(tx, *arguments)
+        finally:
+            self.connection.execute("ROLLBACK")
 
 
 class DirectWriter:
