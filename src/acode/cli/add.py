@@ -25,6 +25,7 @@ DESCRIPTION = """queue a command, or the tasks of a file
 A COMMAND alone is a line for /bin/sh; with ARGs it is executed directly.
 A FILE is added whole or not at all. It says everything about its tasks, so
 the options that describe a task go with a COMMAND only."""
+FILE_HELP = "tasks as YAML, JSON, JSON lines, or one command to a line; - is standard input"
 DRY_COLUMNS = (Column("PRIORITY", coloured=True), Column("TYPE"), Column("TITLE"))
 
 _TEXTS = {
@@ -59,12 +60,7 @@ def add_arguments(parser: Parser) -> None:
     """What `task add` takes. Values are checked by `spec`, like those of files."""
     parser.usage = USAGE
     parser.description = DESCRIPTION
-    parser.add_argument(
-        "file",
-        metavar="FILE",
-        nargs="?",
-        help="tasks as YAML, JSON, JSON lines, or one command to a line; - is standard input",
-    )
+    parser.add_argument("file", metavar="FILE", nargs="?", help=FILE_HELP)
     for name, (metavar, text) in _TEXTS.items():
         parser.add_argument(f"--{name}", metavar=metavar, help=text)
     for name, (choices, text) in _CHOICES.items():
@@ -105,7 +101,7 @@ def _drafts(context: Context) -> list[Draft]:
         given = {**vars(args), "command": command, "args": others}
         return [draft_from_flags(given, root=root, types=types)]
     _refuse_flags(context)
-    return read_batch(*_read(args.file), root=root, types=types)
+    return read_batch(*read_tasks(args.file), root=root, types=types)
 
 
 def _refuse_flags(context: Context) -> None:
@@ -120,7 +116,7 @@ def _refuse_flags(context: Context) -> None:
         )
 
 
-def _read(path: str) -> tuple[bytes, str]:
+def read_tasks(path: str) -> tuple[bytes, str]:
     """The bytes of a file and its name; one byte more than allowed is enough to refuse it."""
     from acode.reading.document import MAX_BYTES
 

@@ -25,13 +25,14 @@ NOUNS = {
 }
 """First words that a second one follows; each has a module of its name."""
 
-NAMES = ("init", *NOUNS, "completion")
+NAMES = ("init", "run", *NOUNS, "completion")
 """All first words, in the order of the help; the others are commands by themselves."""
 
 EPILOG = """examples:
   acode init
   acode task add -- make test
   acode task add tasks.yml
+  acode run tasks.yml
   acode worker start
   acode task list --status pending
   acode queue status --json

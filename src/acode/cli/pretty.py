@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -26,6 +26,8 @@ COLOURS = {
     "high": "bold",
     "background": "bright_black",
 }
+
+SIGNS = {"✓": "green", "✗": "red", "↻": "yellow"}
 
 
 def console(*, colour: bool, stderr: bool = False) -> Console:
@@ -68,6 +70,30 @@ def live_text(*, colour: bool) -> Iterator[Callable[[str], None]]:
     """A text on the terminal that can be replaced."""
     with Live(console=console(colour=colour), auto_refresh=False, screen=False) as live:
         yield lambda text: live.update(Text(text), refresh=True)
+
+
+class LiveLines:
+    """Lines at the end of the terminal that are replaced, and others above them that stay."""
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+
+    def replace(self, lines: list[str]) -> None:
+        """Show other lines at the end."""
+        rows = [Text(line, no_wrap=True, overflow="ellipsis") for line in lines]
+        self._live.update(Group(*rows), refresh=True)
+
+    def add(self, line: str) -> None:
+        """Put one above them for good."""
+        self._live.console.print(Text(line, style=SIGNS.get(line[:1], "")))
+
+
+@contextmanager
+def live_lines(*, colour: bool) -> Iterator[LiveLines]:
+    """The end of the terminal for as long as something goes on; it is left clean."""
+    live = Live(console=console(colour=colour), auto_refresh=False, transient=True)
+    with live:
+        yield LiveLines(live)
 
 
 @contextmanager

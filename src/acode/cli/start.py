@@ -21,13 +21,7 @@ if TYPE_CHECKING:
 
 def start_arguments(parser: Parser) -> None:
     """What `worker start` takes."""
-    parser.add_argument(
-        "--count",
-        type=whole_number(-1_000_000_000),
-        metavar="N",
-        help="how many workers (workers.count)",
-    )
-    parser.add_argument("--mode", choices=values(Mode), help="how tasks are run (workers.mode)")
+    size_arguments(parser)
     for name, text in (
         ("--keep-worktrees", "keep the directories that tasks worked in, for a look afterwards"),
         ("--keep-containers", "keep the containers that tasks ran in, for a look afterwards"),
@@ -37,13 +31,24 @@ def start_arguments(parser: Parser) -> None:
         parser.add_argument(name, action="store_true", help=text)
 
 
+def size_arguments(parser: Parser) -> None:
+    """How large a pool, and of what kind."""
+    parser.add_argument(
+        "--count",
+        type=whole_number(-1_000_000_000),
+        metavar="N",
+        help="how many workers (workers.count)",
+    )
+    parser.add_argument("--mode", choices=values(Mode), help="how tasks are run (workers.mode)")
+
+
 def start(context: Context) -> int:
     """Start the pool of this project."""
     app, screen = context.app, context.screen
     if holder(app.project.daemon_lock) is not None:
         raise PoolRunning("the worker pool of this project runs already")
     locate(app.settings.tools.required)
-    options = _options(context)
+    options = daemon_options(context)
     app.project.prepare()
     if not screen.json:
         size = _first_size(context, options)
@@ -53,12 +58,13 @@ def start(context: Context) -> int:
         become(options)
     with screen.working("starting the workers"):
         told = launch(options, app.project.daemon_output)
-    _refuse(told, app.project.daemon_output)
+    refuse_partial(told, app.project.daemon_output)
     _tell(context, options, told)
     return 0
 
 
-def _options(context: Context) -> DaemonOptions:
+def daemon_options(context: Context) -> DaemonOptions:
+    """What the command line asks of the daemon, within the settings."""
     args, settings = context.args, context.app.settings
     return DaemonOptions(
         root=context.app.project.root,
@@ -108,7 +114,8 @@ def _first_size(context: Context, options: DaemonOptions) -> int:
     return settings.autoscale.initial if grows else settings.workers.count
 
 
-def _refuse(told: Any, output: str) -> None:
+def refuse_partial(told: Any, output: str) -> None:
+    """Complain if not every worker is up."""
     workers, missing = told["workers"], told["workers"] - told["started"]
     if not missing:
         return

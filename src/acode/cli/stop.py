@@ -32,7 +32,7 @@ def stop(context: Context) -> int:
         context.screen.said("Stopping worker pool...")
         context.screen.flush()
     with daemon:
-        _end(context, daemon)
+        end(context, daemon, force=context.args.force)
     _tell(context, "✓ Worker pool stopped", stopped=True)
     return 0
 
@@ -63,11 +63,11 @@ def _without_daemon(context: Context) -> int:
     return 0
 
 
-def _end(context: Context, daemon: Grip) -> None:
-    force = context.args.force
+def end(context: Context, daemon: Grip, *, force: bool) -> None:
+    """Stop the daemon and wait until it is gone."""
     try:
         with context.screen.working("stopping") as say:
-            _ask_to_stop(context, daemon)
+            _ask_to_stop(context, daemon, force=force)
             _wait(context, daemon, say)
     except KeyboardInterrupt:
         context.screen.note("the pool goes on stopping; acode worker status shows how far it is")
@@ -78,12 +78,12 @@ def _end(context: Context, daemon: Grip) -> None:
         _end_by_force(context, daemon)
 
 
-def _ask_to_stop(context: Context, daemon: Grip) -> None:
+def _ask_to_stop(context: Context, daemon: Grip, *, force: bool) -> None:
     """Tell the daemon; one that has just begun does not listen yet."""
     socket, deadline = context.app.project.control_socket, Deadline(ANSWER_SECONDS)
     while not daemon.ended(0):
         try:
-            ask(socket, "stop", force=context.args.force)
+            ask(socket, "stop", force=force)
         except PoolNotRunning:
             if not deadline.rest(0.05):
                 raise WorkerTimeout("the daemon does not listen") from None
