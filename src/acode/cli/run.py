@@ -212,7 +212,7 @@ COMMAND = Command(
         "acode run tasks.yml",
         "acode run tasks.txt --count 8",
         "printf 'make lint\\nmake test\\n' | acode run -",
-        "acode run nightly.yml --json > report.json",
+        "acode run nightly.yml --json | tee report.json",
     ),
     run_arguments,
 )
