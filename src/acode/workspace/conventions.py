@@ -1,0 +1,133 @@
+"""How files of a repository are written: line endings, modes, what is ignored.
+
+Read once from the user's settings when a tree is made. Git that works on a tree sees these and
+nothing else, so that no setting which a task wrote can make it run something.
+"""
+
+import hashlib
+import os
+import shutil
+
+import msgspec
+
+from acode.errors import WorkspaceFailed
+from acode.workspace.git import run
+from acode.workspace.repository import Repository
+
+_TAKEN = frozenset(
+    f"core.{name}"
+    for name in (
+        *("autocrlf", "eol", "safecrlf", "filemode", "symlinks", "ignorecase"),
+        *("precomposeunicode", "sharedrepository", "excludesfile", "attributesfile"),
+        *("bigfilethreshold", "compression", "loosecompression"),
+    )
+) | {"extensions.objectformat"}
+_FOR_MISSING_OBJECTS = ("remote.", "url.", "http.", "credential.", "core.sshcommand", "extensions.")
+_LFS = (
+    ("filter.lfs.clean", "git-lfs clean -- %f"),
+    ("filter.lfs.smudge", "git-lfs smudge --skip -- %f"),
+    ("filter.lfs.process", "git-lfs filter-process --skip"),
+    ("filter.lfs.required", "true"),
+)
+"""Our own words, not the user's. Large files stay pointers until a task asks for them."""
+
+
+class Conventions(msgspec.Struct, frozen=True):
+    """What the user's settings say about files."""
+
+    settings: tuple[tuple[str, str], ...] = ()
+    exclude: str = ""
+    attributes: str = ""
+
+    def config(self) -> str:
+        """As a configuration file of git."""
+        version = "1" if any(name.startswith("extensions.") for name, _ in self.settings) else "0"
+        pairs = (("core.repositoryformatversion", version), *self.settings)
+        return "".join(_entry(name, value) for name, value in pairs)
+
+
+class Made(msgspec.Struct, frozen=True):
+    """How a tree was made: from which commit, how its files were written, what to say about it."""
+
+    commit: str
+    conventions: Conventions
+    notes: tuple[str, ...] = ()
+
+
+def read_made(path: str) -> Made:
+    """How a tree was made, as it was written down."""
+    try:
+        with open(path, "rb") as file:
+            return msgspec.json.decode(file.read(), type=Made)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise WorkspaceFailed(f"{path} is damaged: {error}") from error
+
+
+def read_conventions(repository: Repository) -> Conventions:
+    """The conventions as they are now."""
+    variables = {"GIT_DIR": repository.git_dir, "GIT_COMMON_DIR": repository.common}
+    listed = run(("-C", repository.common, "config", "--list", "-z"), variables)
+    pairs = [item.partition("\n") for item in listed.decode(errors="replace").split("\0") if item]
+    settings = [(name, value if equals else "true") for name, equals, value in pairs]
+    partial = any(name.endswith(".promisor") for name, _ in settings)
+    taken = [(name, _path(name, value)) for name, value in settings if _is_taken(name, partial)]
+    if shutil.which("git-lfs"):
+        taken += _LFS
+    info = os.path.join(repository.common, "info")
+    return Conventions(
+        tuple(taken),
+        read_text(os.path.join(info, "exclude")),
+        read_text(os.path.join(info, "attributes")),
+    )
+
+
+def signature(repository: Repository) -> str:
+    """Changes whenever the conventions may have changed; costs a few looks at files."""
+    home = os.path.expanduser("~")
+    files = (
+        os.path.join(repository.common, "config"),
+        os.path.join(repository.common, "info", "exclude"),
+        os.path.join(repository.common, "info", "attributes"),
+        os.path.join(home, ".gitconfig"),
+        os.path.join(os.environ.get("XDG_CONFIG_HOME", f"{home}/.config"), "git", "config"),
+        "/etc/gitconfig",
+    )
+    looks = [repository.common, *(_look(path) for path in files)]
+    return hashlib.sha256(os.fsencode("\0".join(looks))).hexdigest()[:12]
+
+
+def _look(path: str) -> str:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return ""
+    return f"{status.st_ino}:{status.st_size}:{status.st_mtime_ns}"
+
+
+def _is_taken(name: str, partial: bool) -> bool:
+    if name in _TAKEN:
+        return True
+    # Objects that are not here yet have to be fetched, and that needs to know from where.
+    return partial and name.startswith(_FOR_MISSING_OBJECTS) and name != "extensions.worktreeconfig"
+
+
+def _path(name: str, value: str) -> str:
+    return os.path.expanduser(value) if name.endswith("file") else value
+
+
+def _entry(name: str, value: str) -> str:
+    section, _, rest = name.partition(".")
+    middle, _, key = rest.rpartition(".")
+    quoted = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    inner = middle.replace("\\", "\\\\").replace('"', '\\"')
+    title = f'{section} "{inner}"' if middle else section
+    return f'[{title}]\n\t{key} = "{quoted}"\n'
+
+
+def read_text(path: str) -> str:
+    """The content of a file; nothing if there is none."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""

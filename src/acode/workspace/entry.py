@@ -1,0 +1,116 @@
+"""The entry of a worktree in its repository: `<common>/worktrees/<name>`.
+
+`git worktree add` reads every other entry and dies on one that is half written. So ours is written
+elsewhere and renamed into place whole, and taken away the same way: nobody ever sees half of one.
+"""
+
+import fcntl
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import msgspec
+
+from acode.errors import WorkspaceFailed
+from acode.model.worker import ProcessIdentity
+from acode.workspace.copying import copy_file
+from acode.workspace.removal import remove
+from acode.workspace.repository import Repository
+
+_TRIES = 100
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """One worktree as its repository knows it."""
+
+    common: str
+    name: str
+    worker_id: str
+    owner: ProcessIdentity
+
+    @property
+    def path(self) -> str:
+        """The entry's directory: what git calls the worktree's git directory."""
+        return os.path.join(self.common, "worktrees", self.name)
+
+    @property
+    def reason(self) -> str:
+        """Why it is locked, for people and for whoever looks for orphans."""
+        owner = self.owner
+        return f"acode:{self.worker_id}:{owner.pid}:{owner.start_time}:{owner.boot_id}"
+
+
+def new_name(task_id: str) -> str:
+    """A name for an entry that nothing else has."""
+    return f"acode-{task_id}-{secrets.token_hex(4)}"
+
+
+def register(repository: Repository, entry: Entry, tree: str, commit: str, index: str) -> None:
+    """Make a tree a worktree: detached at a commit, and locked so that no prune takes it."""
+    draft = os.path.join(_own_place(entry.common), f"new-{entry.name}")
+    if os.path.isdir(os.path.join(entry.common, "reftable")):
+        _add_by_git(repository, entry, draft, commit)
+        _write(f"{entry.path}/gitdir", f"{tree}/.git\n")
+        copy_file(index, f"{entry.path}/index")
+    else:
+        os.mkdir(draft)
+        _write(f"{draft}/HEAD", f"{commit}\n")
+        _write(f"{draft}/commondir", "../..\n")
+        _write(f"{draft}/gitdir", f"{tree}/.git\n")
+        _write(f"{draft}/locked", f"{entry.reason}\n")
+        copy_file(index, f"{draft}/index")
+        _move_into_place(draft, entry.path)
+    _write(f"{tree}/.git", f"gitdir: {entry.path}\n")
+
+
+def _add_by_git(repository: Repository, entry: Entry, draft: str, commit: str) -> None:
+    """Where refs are kept in tables only git knows how; one at a time, because it reads others."""
+    place = os.path.join(draft, entry.name)
+    with _locked(entry.common):
+        words = ("--detach", "--no-checkout", "--lock", "--reason", entry.reason, place, commit)
+        repository.run("worktree", "add", *words)
+    remove(draft)
+    with suppress(FileNotFoundError):
+        os.unlink(f"{entry.path}/index")
+
+
+@contextmanager
+def _locked(common: str) -> Iterator[None]:
+    with open(os.path.join(_own_place(common), "lock"), "ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _move_into_place(draft: str, place: str) -> None:
+    for _ in range(_TRIES):
+        try:
+            os.rename(draft, place)
+        except FileNotFoundError:
+            # There was no worktree yet, or git has just removed the last one with its directory.
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+        else:
+            return
+    raise WorkspaceFailed(f"{place} cannot be made")
+
+
+def unregister(entry: Entry) -> None:
+    """Take an entry away. Safe to repeat."""
+    gone = os.path.join(_own_place(entry.common), f"gone-{entry.name}")
+    with suppress(FileNotFoundError):
+        os.rename(entry.path, gone)
+    for left in (gone, os.path.join(_own_place(entry.common), f"new-{entry.name}")):
+        remove(left)
+    with suppress(OSError):  # as git does it: the directory goes with the last entry
+        os.rmdir(os.path.dirname(entry.path))
+
+
+def _own_place(common: str) -> str:
+    place = os.path.join(common, "acode")
+    os.makedirs(place, exist_ok=True)
+    return place
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(text)

@@ -1,0 +1,46 @@
+"""The plain way: every workspace is a checkout of its own."""
+
+from typing import Protocol
+
+from acode.workspace.checkout import check_out
+from acode.workspace.entry import unregister
+from acode.workspace.removal import discard
+from acode.workspace.state import State
+
+
+class Source(Protocol):
+    """Where trees come from and where they go."""
+
+    name: str
+
+    def fill(self, state: State) -> None:
+        """Make the tree, its trusted index, and the account of how it was made."""
+        ...
+
+    def attach(self, state: State) -> None:
+        """Make sure that this process sees the tree's files. Safe to repeat."""
+        ...
+
+    def release(self, state: State, *, reuse: bool) -> None:
+        """Put away everything of a workspace whose work is saved. Safe to repeat."""
+        ...
+
+
+class Plain:
+    """Checks out, and throws away."""
+
+    name = "plain"
+
+    def fill(self, state: State) -> None:
+        """Check out all files."""
+        record = state.record
+        check_out(record.repository, record.base, state.tree, state.directory)
+
+    def attach(self, state: State) -> None:
+        """The tree is there for everybody."""
+
+    def release(self, state: State, *, reuse: bool) -> None:  # noqa: ARG002
+        """Throw the tree away."""
+        unregister(state.entry)
+        discard(state.tree, state.base_dir)
+        state.remove()

@@ -1,0 +1,116 @@
+"""What is known about one workspace, written down before any of it is made."""
+
+import os
+
+import msgspec
+
+from acode.workspace.base import Order
+from acode.workspace.conventions import read_made, read_text
+from acode.workspace.entry import Entry
+from acode.workspace.removal import remove
+from acode.workspace.repository import Repository
+from acode.workspace.treegit import TreeGit
+
+FOLDER = ".state"
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that somebody needs to save and remove a workspace that they did not make."""
+
+    order: Order
+    strategy: str
+    place: str
+    repository: Repository
+    entry: str
+    base: str
+    key: str
+    """Names the commit and the conventions together: trees of one key are alike."""
+
+
+class State:
+    """The directory of one workspace's record, beside the tree and out of the task's reach."""
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        self.directory = directory_of(record.order.trees, os.path.basename(record.place))
+        self.entry = Entry(
+            common=record.repository.common,
+            name=record.entry,
+            worker_id=record.order.worker_id,
+            owner=record.order.owner,
+        )
+
+    @property
+    def base_dir(self) -> str:
+        """What all workers share."""
+        return os.path.dirname(self.record.order.trees)
+
+    @property
+    def tree(self) -> str:
+        """The tree itself."""
+        return self.record.place
+
+    @property
+    def index(self) -> str:
+        """The index as it was when the tree was handed out; the task has a copy."""
+        return self.path("index")
+
+    @property
+    def made(self) -> str:
+        """How the tree was made."""
+        return self.path("made")
+
+    @property
+    def copied(self) -> str:
+        """What was brought along from the user's checkout, and is no change of the task's."""
+        return self.path("copied")
+
+    def path(self, name: str) -> str:
+        """A file of ours about this workspace."""
+        return os.path.join(self.directory, name)
+
+    def git(self) -> TreeGit:
+        """Git for the tree, made anew, with the conventions that it was made with."""
+        git = TreeGit(self.path("git"), self.objects, self.tree)
+        conventions = read_made(self.made).conventions
+        git.prepare(conventions, also_ignored=read_text(self.copied))
+        return git
+
+    @property
+    def objects(self) -> str:
+        """Where the repository keeps its objects."""
+        return os.path.join(self.record.repository.common, "objects")
+
+    def write(self) -> None:
+        """Write the record down; from now on a crash leaves something that can be found."""
+        os.makedirs(self.directory)
+        write_whole(self.path("record"), msgspec.json.encode(self.record))
+
+    def remove(self) -> None:
+        """Nothing is left to be done for this workspace. The record goes last."""
+        for name in os.listdir(self.directory) if os.path.isdir(self.directory) else []:
+            if name != "record":
+                remove(self.path(name))
+        remove(self.directory)
+
+
+def directory_of(trees: str, name: str) -> str:
+    """Where the record of a workspace is."""
+    return os.path.join(trees, FOLDER, name)
+
+
+def read_state(directory: str) -> State | None:
+    """The state that a directory holds; None if it was never written."""
+    try:
+        with open(os.path.join(directory, "record"), "rb") as file:
+            return State(msgspec.json.decode(file.read(), type=Record))
+    except (FileNotFoundError, msgspec.MsgspecError):
+        return None
+
+
+def write_whole(path: str, data: bytes) -> None:
+    """Write a file so that nobody ever sees half of it."""
+    draft = f"{path}.{os.getpid()}.new"
+    with open(draft, "wb") as file:
+        file.write(data)
+    os.replace(draft, path)
