@@ -1,0 +1,1 @@
+"""Shell text, read as a shell reads it, without running anything."""
