@@ -12,6 +12,7 @@ from acode.model.priority import MINUTE_MS
 from acode.store.base import Store
 
 if TYPE_CHECKING:
+    from acode.policy.commands import Guard
     from acode.settings import Settings
     from acode.store.sqlite import SqliteStore
 
@@ -54,6 +55,15 @@ class App:
 
         is_there = self._config is not None or os.path.exists(self.config_file)
         return load(self.config_file if is_there else None, self._environ)
+
+    @cached_property
+    def guard(self) -> "Guard":
+        """What refuses commands that nobody means."""
+        from acode.policy.commands import Guard
+
+        settings = self.settings
+        agents = {name: agent.command for name, agent in settings.agents.items()}
+        return Guard(settings.sandbox.blocked_commands, agents, self.project.root)
 
     def store(self) -> "SqliteStore":
         """The store, made if it is not there yet."""

@@ -46,6 +46,13 @@ class InvalidTask(AcodeError):
     hint = "correct what is listed and submit again; nothing was added"
 
 
+class BlockedCommand(AcodeError):
+    """A command is on the list of those that acode refuses."""
+
+    code = "BLOCKED_COMMAND"
+    hint = "nothing was added; if it is really meant, do it by hand"
+
+
 class TaskNotFound(AcodeError):
     """No task has this id."""
 

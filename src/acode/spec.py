@@ -6,10 +6,11 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, structs
 
-from acode.errors import InvalidTask, UsageError
+from acode.errors import BlockedCommand, InvalidTask, UsageError
 from acode.ids import is_prefix, normalise
 from acode.model.priority import Priority
 from acode.model.task import Mode, Submission, TaskLimits, TaskSpec, WorkspaceKind
+from acode.policy.commands import Guard
 from acode.reading.cycle import cycles
 from acode.reading.inside import glob_leaves, leaves
 from acode.reading.node import Node
@@ -112,7 +113,14 @@ class _Item(Struct, frozen=True):
         return node.problem(path, expected, found)
 
 
-def read_batch(data: bytes, source: str, *, root: str, types: Collection[str]) -> list[Draft]:
+def read_batch(
+    data: bytes,
+    source: str,
+    *,
+    root: str,
+    types: Collection[str],
+    guard: Guard = Guard(),  # noqa: B008 -- it never changes
+) -> list[Draft]:
     """The tasks of a file. `types` are the agents that are configured besides the built-in types.
 
     A file holds one task, a list, a mapping with `tasks`, JSON lines, or one command to a line.
@@ -125,6 +133,9 @@ def read_batch(data: bytes, source: str, *, root: str, types: Collection[str]) -
     for item in items:
         problems += _check(item, root, types)
     problems += _check_names(items)
+    blocked = [problem for item in items for problem in _check_command(item, guard)]
+    if blocked:
+        raise BlockedCommand(listing([*problems, *blocked]))
     if problems:
         raise InvalidTask(listing(problems))
     return [_draft(item.entry) for item in items]
@@ -183,6 +194,12 @@ def _check(item: _Item, root: str, types: Collection[str]) -> Iterator[Problem]:
     for pattern in entry.artifacts:
         if glob_leaves(root, pattern):
             yield item.problem("artifacts", "files inside the project", quoted(pattern))
+
+
+def _check_command(item: _Item, guard: Guard) -> Iterator[Problem]:
+    found = guard.refusal(item.entry)
+    if found is not None:
+        yield item.problem("command", f"no command that would {found.would}", quoted(found.command))
 
 
 def _check_names(items: Sequence[_Item]) -> Iterator[Problem]:
@@ -250,7 +267,13 @@ _NUMBERS = {"timeout", "retries", "delay", *_LIMIT_FLAGS}
 _PAIRS = {"env", "meta"}
 
 
-def draft_from_flags(values: Mapping[str, Any], *, root: str, types: Collection[str]) -> Draft:
+def draft_from_flags(
+    values: Mapping[str, Any],
+    *,
+    root: str,
+    types: Collection[str],
+    guard: Guard = Guard(),  # noqa: B008 -- it never changes
+) -> Draft:
     """The one task of a command line; other keys and values of `None` count as not given.
 
     Keys are the flags' names with `_` for `-`, and `command` and `args` for what follows `--`.
@@ -266,8 +289,15 @@ def draft_from_flags(values: Mapping[str, Any], *, root: str, types: Collection[
             if not _can_be_id(text)
         ]
     if item is None or problems:
-        raise UsageError(listing([structs.replace(each, field="") for each in problems]))
+        raise UsageError(_without_fields(problems))
+    if blocked := list(_check_command(item, guard)):
+        raise BlockedCommand(_without_fields(blocked))
     return _draft(item.entry)
+
+
+def _without_fields(problems: Sequence[Problem]) -> str:
+    """A flag is its own field."""
+    return listing([structs.replace(each, field="") for each in problems])
 
 
 def _flag_nodes(values: Mapping[str, Any], problems: list[Problem]) -> dict[str, Node]:

@@ -99,9 +99,9 @@ def _drafts(context: Context) -> list[Draft]:
     if args.file is None:
         command, *others = args.command or [""]
         given = {**vars(args), "command": command, "args": others}
-        return [draft_from_flags(given, root=root, types=types)]
+        return [draft_from_flags(given, root=root, types=types, guard=app.guard)]
     _refuse_flags(context)
-    return read_batch(*read_tasks(args.file), root=root, types=types)
+    return read_batch(*read_tasks(args.file), root=root, types=types, guard=app.guard)
 
 
 def _refuse_flags(context: Context) -> None:

@@ -29,7 +29,11 @@ class Batch:
         app = context.app
         data, self.source = read_tasks(path)
         self._drafts = read_batch(
-            data, self.source, root=app.project.root, types=app.settings.agents
+            data,
+            self.source,
+            root=app.project.root,
+            types=app.settings.agents,
+            guard=app.guard,
         )
         self._context = context
         self._digest = sha256(data).hexdigest()[:16]

@@ -106,6 +106,7 @@ class Daemon:
             log_max_files=self._settings.logging.max_files,
             tools=self._settings.tools.required,
             author=self._settings.results.author,
+            blocked_commands=self._settings.sandbox.blocked_commands,
             strategy=self._settings.workers.worktree.strategy,
             warm=self._settings.workers.worktree.warm,
             copy_ignored=self._settings.workers.worktree.copy_ignored,

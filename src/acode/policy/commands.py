@@ -1,17 +1,41 @@
 """What is executed for a task: its words as an argument vector."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
-from acode.model.task import TaskSpec
+from acode.policy.blocked import blocked
+
+if TYPE_CHECKING:
+    from acode.policy.blocked.walk import Blocked
 
 SHELL = "/bin/sh"
 PROMPT = "{prompt}"
+_COMMANDS = frozenset({"shell", "script", "python"})
 # A script with its x bit set runs as it says itself, any other one in the shell.
 _RUN_SCRIPT = '[ -x "$0" ] && exec "$0" "$@"; exec /bin/sh "$0" "$@"'
 
 
+class Commanding(Protocol):
+    """Whatever says what to execute."""
+
+    @property
+    def type(self) -> str:
+        """How the command is to be understood."""
+        ...
+
+    @property
+    def command(self) -> str:
+        """A line, a program or a prompt."""
+        ...
+
+    @property
+    def args(self) -> tuple[str, ...]:
+        """What follows it."""
+        ...
+
+
 def argv_of(
-    spec: TaskSpec, *, agents: Mapping[str, Sequence[str]], project_root: str
+    spec: Commanding, *, agents: Mapping[str, Sequence[str]], project_root: str
 ) -> tuple[str, ...]:
     """The words to execute. A command without arguments is a line for the shell."""
     if spec.type in agents:
@@ -22,3 +46,24 @@ def argv_of(
     if not spec.args:
         return (SHELL, "-c", spec.command)
     return (spec.command, *spec.args)
+
+
+class Guard:
+    """Refuses commands that nobody means. The default knows no agents and no patterns."""
+
+    def __init__(
+        self,
+        patterns: Sequence[str] = (),
+        agents: Mapping[str, Sequence[str]] | None = None,
+        project_root: str = "",
+    ) -> None:
+        self._patterns = patterns
+        self._agents = agents or {}
+        self._root = project_root
+
+    def refusal(self, spec: Commanding) -> "Blocked | None":
+        """What is wrong with what a task wants to execute."""
+        if spec.type not in _COMMANDS and spec.type not in self._agents:
+            return None  # a prompt is no command
+        argv = argv_of(spec, agents=self._agents, project_root=self._root)
+        return blocked(argv, self._patterns)

@@ -17,9 +17,11 @@ from acode.model.ending import (
     Released,
     Signalled,
     TimedOut,
+    Usage,
 )
 from acode.model.failure import Category, Failure, FailureCode
 from acode.observe.log import OutputLog
+from acode.policy.blocked.refusal import refusal
 from acode.policy.failures import explain
 from acode.runner.pipes import read_available
 from acode.worker.course import Course
@@ -74,6 +76,9 @@ class Attempt:
         """Begin; a command that cannot be started ends at once."""
         task = self.assignment
         self._output.begin(task.task_id, task.number)
+        if failure := refusal(task.argv, self._config.blocked_commands):
+            self.on_refused(Refused(failure))
+            return
         common = (task, self._config, self._shelves, inherited, strangers, self)
         try:
             self._course = Direct(*common) if task.is_plain else Guided(*common, self._loop)
@@ -252,7 +257,7 @@ class Attempt:
             number=task.number,
             ending=ending,
             ended_at=self._over_at,
-            usage=self._course.usage if self._course else Ended.usage,
+            usage=self._course.usage if self._course else Usage(),
             failure=failure,
             artifacts=kept.artifacts,
             branch=kept.branch,

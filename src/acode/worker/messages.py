@@ -132,6 +132,8 @@ class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Programs that must be there."""
     author: str = "acode <acode@localhost>"
     """Who signs the commits that hold what tasks changed."""
+    blocked_commands: tuple[str, ...] = ()
+    """Patterns of the user, beside the list of acode's own."""
     strategy: Literal["auto", "overlay", "warm", "plain"] = "auto"
     warm: int = 0
     copy_ignored: tuple[str, ...] = ()

@@ -131,7 +131,7 @@ NESTS = st.sampled_from(
         lambda text: f'echo "$({text}\n)"',
         lambda text: f"eval {shlex.quote(text)}",
         lambda text: f"echo {shlex.quote(text)} | sh",
-        lambda text: f"sh <<'END OF IT'\n{text}\nEND OF IT\n",
+        lambda text: f"sh <<'END {len(text)}'\n{text}\nEND {len(text)}\n",
         lambda text: f"f() {{ {text}\n}}; f",
         lambda text: f"X={shlex.quote(text)}; sh -c \"$X\"",
         lambda text: f"nohup sh -c {shlex.quote(text)} > log 2>&1 &",

@@ -176,9 +176,9 @@ def incoming(redirects: Iterable[Redirect], scope: Scope, text: str | None = Non
     for redirect in redirects:
         match redirect.operator:
             case "<<" | "<<-" if redirect.text is not None:
-                text = " ".join(expand(redirect.text, scope))
+                text = literal(" ".join(expand(redirect.text, scope)))
             case "<<<":
-                text = " ".join(expand(redirect.target, scope)) + "\n"
+                text = literal(" ".join(expand(redirect.target, scope))) + "\n"
             case "<" | "<>":
                 text = of_file(redirect.target, scope)
     return text
