@@ -68,6 +68,7 @@ def spoken(project: Project, *args: str) -> list[str]:
     return [each["message"] for each in objects(done.out)]
 
 
+@pytest.mark.req("027a-FR-043")
 def test_all_workers_are_one_stream_in_the_order_of_time(project: Project, pool: Pool) -> None:
     first, second = two_workers(pool)
     done = project.run("worker", "logs")
@@ -104,6 +105,7 @@ def test_json_lines_have_exactly_the_keys_of_the_contract(
     assert (lines[0]["taskId"], lines[0]["attempt"], lines[0]["stream"]) == (None, None, "system")
 
 
+@pytest.mark.req("027-ERR-001")
 def test_workers_are_named_by_a_prefix_with_or_without_the_word(
     project: Project, pool: Pool
 ) -> None:

@@ -518,6 +518,7 @@ def test_a_task_inherits_the_environment_but_no_secrets(pool_project: PoolProjec
     assert not (hidden | {"ACODE_TASKS__TIMEOUTSECONDS"}) & set(env)
 
 
+@pytest.mark.req("027-FR-047", "027-FR-048", "027-AC-011", "027a-FR-037")
 def test_a_tasks_own_directories_are_removed_afterwards(pool_project: PoolProject) -> None:
     pool_project.start(count=1)
     task = pool_project.add('echo "$TMPDIR"; pwd; echo x > "$TMPDIR/file"; echo x > file')
@@ -540,3 +541,22 @@ def test_workspaces_are_kept_on_request(pool_project: PoolProject, way: str) -> 
     kept = [Path(line) for line in pool_project.output(task).splitlines()]
     assert len(set(kept)) == 2
     assert [(path / "file").read_text() for path in kept] == ["kept\n", "kept\n"]
+
+
+@pytest.mark.req("027a-FR-007", "027a-FR-038", "027a-FR-040", "027a-FR-041", "forge-06")
+def test_twenty_tasks_at_once_each_in_a_context_of_its_own(pool_project: PoolProject) -> None:
+    pool_project.start(count=20)
+    tell = 'echo "$PWD $TMPDIR $ACODE_WORKER_ID $MINE"; readlink /proc/$$/fd/1'
+    wait = f"while [ ! -e {pool_project.root}/go ]; do sleep 0.02; done"
+    specs = [{"command": f"{tell}; {wait}", "env": {"MINE": str(n)}} for n in range(20)]
+    tasks = pool_project.add_all(specs)
+    eventually(lambda: pool_project.pool()["busyCount"] == 20)
+    (pool_project.root / "go").touch()
+    assert pool_project.wait(*tasks).code == 0
+    lines = [pool_project.output(task).split() for task in tasks]
+    for place in range(5):
+        assert len({line[place] for line in lines}) == 20
+    for directory, temporary, worker, *_ in lines:
+        assert worker in directory
+        assert worker in temporary
+        assert (pool_project.agent / "logs" / "workers" / f"worker-{worker}.log").stat().st_size

@@ -20,6 +20,7 @@ def check(project: PoolProject, **commands: str) -> None:
     project.configure(tasks=commands)
 
 
+@pytest.mark.req("027a-FR-058", "027a-FR-059")
 def test_checks_run_in_the_workspace_and_decide(pool_project: PoolProject) -> None:
     check(pool_project, buildCommand="test -e built", testCommand="grep -q good built")
     pool_project.start()

@@ -257,3 +257,12 @@ async def test_an_order_that_a_broken_wire_swallowed_is_given_again(stage: Stage
     ended = await stage.hear(TaskEnded, lambda event: event.status is Status.COMPLETED)
     assert ended.task_id == task
     assert (await stage.engine.store.get(task)).attempt_count == 1
+
+
+@pytest.mark.req("027-FR-031")
+async def test_a_task_that_came_without_a_ring_is_found_by_polling(stage: Stage) -> None:
+    stage.configure(workers={"pollIntervalMs": 20, "idleBackoffMaxMs": 50})
+    await stage.engine.start(1)
+    task = Submission(new_id(stage.clock.now()), TaskSpec(title="it", command="true"))
+    await stage.engine.store.add([task], actor="test", queue_size=100)
+    assert (await stage.ended(task.id)).status is Status.COMPLETED

@@ -37,6 +37,7 @@ def test_the_defaults_are_those_of_the_settings() -> None:
 
 
 @pytest.mark.req("027-FR-051", "027-FR-052")
+@pytest.mark.req("027-FR-050")
 def test_an_idle_pool_asks_less_and_less_often_down_to_every_thirty_seconds() -> None:
     assert rests(11) == [
         1000, 1500, 2250, 3375, 5063, 7595, 11_393, 17_090, 25_635, 30_000, 30_000, 30_000
@@ -44,6 +45,7 @@ def test_an_idle_pool_asks_less_and_less_often_down_to_every_thirty_seconds() ->
 
 
 @pytest.mark.parametrize("previous_ms", [0, 1, SECOND, MAX, 10**15])
+@pytest.mark.req("027-FR-053")
 def test_a_claim_starts_it_over(previous_ms: int) -> None:
     assert next_rest(previous_ms, True, DEFAULT) == SECOND
 
