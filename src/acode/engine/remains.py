@@ -1,6 +1,7 @@
 """What workers leave on disk: their names, so that the next daemon finds them, and their files."""
 
 import os
+from contextlib import suppress
 
 import msgspec
 
@@ -40,7 +41,9 @@ def remembered_workers(run_dir: str) -> set[str]:
 def remove_remains(worker: WorkerConfig) -> None:
     """Remove what a worker has left; its name goes last, so that a crash here can be made good."""
     if not worker.keep_workspaces:
-        _remove(f"{worker.worktrees}/{worker.id}")
+        _remove(f"{worker.trees}/scratch")
+    with suppress(OSError):  # not there, or it holds trees with work that is not saved yet
+        os.rmdir(worker.trees)
     for name in (
         f"tmp/{worker.id}",
         f"workers/{worker.id}.sock",
