@@ -8,6 +8,7 @@ import msgspec
 from acode.model.worker import ProcessIdentity
 from acode.runner.shelf import remove
 from acode.worker.messages import WorkerConfig
+from acode.workspace.state import FOLDER
 
 
 def known_workers(run_dir: str) -> list[tuple[str, ProcessIdentity]]:
@@ -42,8 +43,9 @@ def remove_remains(worker: WorkerConfig) -> None:
     """Remove what a worker has left; its name goes last, so that a crash here can be made good."""
     if not worker.keep_workspaces:
         _remove(f"{worker.trees}/scratch")
-    with suppress(OSError):  # not there, or it holds trees with work that is not saved yet
-        os.rmdir(worker.trees)
+    for folder in (f"{worker.trees}/{FOLDER}", worker.trees):
+        with suppress(OSError):  # not there, or it holds trees with work that is not saved yet
+            os.rmdir(folder)
     for name in (
         f"tmp/{worker.id}",
         f"workers/{worker.id}.sock",
