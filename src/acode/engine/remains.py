@@ -8,7 +8,7 @@ import msgspec
 from acode.model.worker import ProcessIdentity
 from acode.runner.shelf import remove
 from acode.worker.messages import WorkerConfig
-from acode.workspace.state import FOLDER
+from acode.workspace.state import FOLDER, directory_of
 
 
 def known_workers(run_dir: str) -> list[tuple[str, ProcessIdentity]]:
@@ -42,7 +42,10 @@ def remembered_workers(run_dir: str) -> set[str]:
 def remove_remains(worker: WorkerConfig) -> None:
     """Remove what a worker has left; its name goes last, so that a crash here can be made good."""
     if not worker.keep_workspaces:
-        _remove(f"{worker.trees}/scratch")
+        for name in _names(worker.trees):
+            # What has a record may hold work that is not saved yet; the rest is scratch.
+            if name != FOLDER and not os.path.lexists(directory_of(worker.trees, name)):
+                _remove(f"{worker.trees}/{name}")
     for folder in (f"{worker.trees}/{FOLDER}", worker.trees):
         with suppress(OSError):  # not there, or it holds trees with work that is not saved yet
             os.rmdir(folder)
