@@ -22,7 +22,7 @@ from acode.engine.tools import locate, version
 from acode.errors import AcodeError, PoolNotRunning
 from acode.model.event import PoolEvent, PoolNote, WorkerCrashed, WorkerFailed
 from acode.observe.events import Events
-from acode.observe.journal import line_of
+from acode.observe.journal import level_of, line_of
 from acode.observe.log import LogFile
 from acode.observe.logformat import LEVELS, Context
 from acode.project import Project
@@ -61,7 +61,7 @@ class Daemon:
 
     async def _startup(self) -> None:
         self._events.subscribe(self._write_down)
-        self._events.subscribe(self._notice_failure)
+        self._events.subscribe(self._notice_failure, WorkerCrashed, WorkerFailed)
         tools = locate(self._settings.tools.required)
         self._listen_to_signals()
         self._engine = Engine(
@@ -189,8 +189,9 @@ class Daemon:
         )
 
     def _write_down(self, event: PoolEvent) -> None:
-        level, line = line_of(event)
+        level = level_of(event)
         if LEVELS.index(level) >= LEVELS.index(self._settings.logging.level):
+            line = line_of(event)
             tag = "DIWX"[LEVELS.index(level)]
             self._journal.write(tag, f"{line}\n".encode(), self._clock.now())
             if self._options.foreground:

@@ -1,6 +1,7 @@
 """The daemon's end of the feed: takes events as they come, writes them in batches."""
 
 import asyncio
+from collections.abc import Iterator
 
 from acode.clock import Clock
 from acode.model.event import PoolEvent, told
@@ -20,14 +21,13 @@ class Feed:
         self._store = store
         self._clock = clock
         self._writer = FeedWriter(path)
-        self._waiting: list[Told] = []
+        self._waiting: list[tuple[PoolEvent, int]] = []
         self._flushing = asyncio.Lock()
 
     def hear(self, event: PoolEvent) -> None:
         """Keep an event until the next flush."""
-        words = told(event)
-        if words is not None:
-            self._waiting.append(Told(*words, self._clock.now()))
+        self._waiting.append((event, self._clock.now()))
+        if len(self._waiting) > MAX_WAITING:
             del self._waiting[:-MAX_WAITING]
 
     async def flush(self) -> int:
@@ -36,7 +36,7 @@ class Feed:
             newest = await self._store.newest_move()
             waiting, self._waiting = self._waiting, []
             try:
-                self._writer.write(waiting, newest)
+                self._writer.write(list(_worded(waiting)), newest)
             except OSError:  # a full disk; there may be room the next time
                 self._waiting = [*waiting, *self._waiting]
             return newest
@@ -51,3 +51,9 @@ class Feed:
         """Write the rest."""
         await self.flush()
         self._writer.close()
+
+
+def _worded(events: list[tuple[PoolEvent, int]]) -> Iterator[Told]:
+    for event, at in events:
+        if (words := told(event)) is not None:
+            yield Told(*words, at)

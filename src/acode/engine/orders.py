@@ -22,7 +22,7 @@ class Orders:
             name: chosen(environ, agent.pass_) for name, agent in settings.agents.items()
         }
         self._checks = _checks(settings)
-        self._repository: str | None = None
+        self._repositories = _possible_repositories(project_root)
 
     def assignment(self, lease: Lease) -> Assignment:
         """Everything the worker needs to know."""
@@ -45,19 +45,20 @@ class Orders:
 
     def _default_workspace(self) -> WorkspaceKind | None:
         """A worktree, as far as can be told by a glance; the worker looks closer."""
-        if self._repository is None or not os.path.lexists(self._repository):
-            self._repository = _find_repository(self._root)
-        return None if self._repository else WorkspaceKind.SCRATCH
+        # Each time: a project may become a repository, or be none any more, while the pool runs.
+        for path in self._repositories:
+            if os.access(path, os.F_OK):
+                return None
+        return WorkspaceKind.SCRATCH
 
 
-def _find_repository(directory: str) -> str | None:
-    """The .git that a directory belongs to."""
-    while not os.path.lexists(git := os.path.join(directory, ".git")):
-        above = os.path.dirname(directory)
-        if above == directory:
-            return None
+def _possible_repositories(directory: str) -> list[str]:
+    """Where the .git that a directory belongs to can be, the nearest first."""
+    paths = [os.path.join(directory, ".git")]
+    while (above := os.path.dirname(directory)) != directory:
+        paths.append(os.path.join(above, ".git"))
         directory = above
-    return git
+    return paths
 
 
 def _checks(settings: Settings) -> tuple[Check, ...]:

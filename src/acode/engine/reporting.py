@@ -9,11 +9,11 @@ from acode.engine.dispatcher import Dispatcher
 from acode.engine.feed import Feed
 from acode.engine.roster import LIVE, Roster, Slot
 from acode.engine.service import Service
-from acode.model.event import PoolEvent, PoolNote, TaskEnded
+from acode.model.event import TOLD, PoolEvent, PoolNote, TaskEnded
 from acode.model.state import Status, WorkerStatus
 from acode.observe import governance
 from acode.observe.events import Events
-from acode.observe.figures import Figures
+from acode.observe.figures import COUNTED, Figures
 from acode.observe.lately import DAY_MINUTES, MINUTE_MS, Lately
 from acode.project import Project
 from acode.settings import Settings
@@ -62,8 +62,9 @@ class Reporting:
         ]
         if self._governance.enabled:
             self._services.append(Service("governance", self.govern, events))
-        for listener in (self.feed.hear, self.figures.hear, self._hear):
-            events.subscribe(listener)
+        events.subscribe(self.feed.hear, *TOLD)
+        events.subscribe(self.figures.hear, *COUNTED)
+        events.subscribe(self._hear)
 
     async def start(self) -> None:
         """Begin; what happened before is looked up meanwhile."""

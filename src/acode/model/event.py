@@ -147,9 +147,21 @@ PoolEvent = (
 )
 
 
+TOLD: tuple[type[PoolEvent], ...] = (
+    WorkerStarted,
+    WorkerStopped,
+    WorkerCrashed,
+    WorkerFailed,
+    WorkerStatusChanged,
+    PoolScaled,
+    PoolNote,
+)
+"""What no move of the store says already."""
+
+
 def told(event: PoolEvent) -> tuple[str, dict[str, Any]] | None:
     """Type and payload of an event for the feed; None where a move of the store says it already."""
-    if isinstance(event, TaskAssigned | TaskEnded | TaskRefused):
+    if not isinstance(event, TOLD):
         return None
     type_ = str(event.__struct_config__.tag)
     match event:

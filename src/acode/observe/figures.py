@@ -15,6 +15,15 @@ from acode.model.event import (
 )
 from acode.model.state import Status
 
+COUNTED: tuple[type[PoolEvent], ...] = (
+    TaskEnded,
+    WorkerStarted,
+    WorkerCrashed,
+    WorkerFailed,
+    TaskRefused,
+    PoolScaled,
+)
+
 BOUNDS_MS = (5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000)
 LONG_BOUNDS_MS = (300_000, 900_000, 3_600_000)
 SAMPLES = 720
