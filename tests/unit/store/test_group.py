@@ -15,7 +15,7 @@ from acode.errors import AcodeError, LeaseLost, StoreUnusable, TaskNotFound
 from acode.ids import encode
 from acode.model.verdict import Complete
 from acode.store.base import Added, TaskQuery
-from acode.store.sqlite import SqliteStore
+from acode.store.sqlite import FEW, SqliteStore, group
 from tests.conformance.kit import PLENTY, World, assert_sound, at_once, report, submission, wish
 
 
@@ -63,6 +63,55 @@ def commits(store: Any) -> Iterator[list[str]]:
     connection.set_trace_callback(lambda sql: seen.append(sql) if sql == "COMMIT" else None)
     yield seen
     connection.set_trace_callback(None)
+
+
+@contextmanager
+def committers(store: Any) -> Iterator[list[str]]:
+    """The threads that commit meanwhile."""
+    seen: list[str] = []
+    connection = store._book.connection
+    name = threading.current_thread
+    connection.set_trace_callback(lambda sql: seen.append(name().name) if sql == "COMMIT" else None)
+    yield seen
+    connection.set_trace_callback(None)
+
+
+async def test_what_takes_no_time_is_written_by_the_loop_itself(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group, "SLOW_SECONDS", 60.0)
+    with committers(world.store) as seen:
+        lease = await world.lease(await world.add())
+        await world.complete(lease)
+    assert set(seen) == {threading.current_thread().name}
+
+
+async def test_what_takes_time_is_left_to_the_thread(world: World) -> None:
+    with committers(world.store) as seen:
+        await world.add_all(*[submission() for _ in range(FEW + 1)])
+        await asyncio.gather(*[world.add() for _ in range(group.MAX_HERE + 1)])
+    assert set(seen) == {"acode-writer"}
+
+
+async def test_a_loop_that_was_held_up_leaves_the_next_writes_to_the_thread(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group, "SLOW_SECONDS", 0.0)
+    with committers(world.store) as seen:
+        for _ in range(3):
+            await world.add()
+    assert seen == [threading.current_thread().name, "acode-writer", "acode-writer"]
+
+
+async def test_a_loop_does_not_wait_while_another_process_writes(world: World, path: Path) -> None:
+    with committers(world.store) as seen:
+        with another_writer(path):
+            waiting = asyncio.ensure_future(world.add())
+            for _ in range(10):
+                await asyncio.sleep(0)
+            assert not waiting.done()
+        await waiting
+    assert seen == ["acode-writer"]
 
 
 async def test_what_waits_together_is_committed_together(world: World, path: Path) -> None:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
 AGEING_MS = 600_000
+FEW = 10
+"""Tasks that take no time worth speaking of."""
 
 _cancel = each(wishes.cancel)
 _retry = each(wishes.retry)
@@ -66,7 +68,8 @@ class SqliteStore:
         self, submissions: Sequence[Submission], *, actor: str, queue_size: int
     ) -> list[Added]:
         """Store tasks, all or none."""
-        done: list[Added] = await self._write(add, Addition(submissions, actor, queue_size))
+        addition = Addition(submissions, actor, queue_size)
+        done: list[Added] = await self._write(add, addition, quick=len(submissions) <= FEW)
         return done
 
     async def cancel(self, task_id: str, *, actor: str, force: bool = False) -> Task:
@@ -91,12 +94,12 @@ class SqliteStore:
 
     async def claim(self, wanted: Claim) -> list[Lease]:
         """Lease the most urgent ready tasks."""
-        leases: list[Lease] = await self._write(claim, wanted)
+        leases: list[Lease] = await self._write(claim, wanted, quick=wanted.limit <= FEW)
         return leases
 
     async def finish(self, report: Report, then: Claim | None = None) -> list[Lease]:
         """Write the end of an attempt and claim what is next."""
-        leases: list[Lease] = await self._write(finish, Finish(report, then))
+        leases: list[Lease] = await self._write(finish, Finish(report, then), quick=True)
         return leases
 
     async def save_step(self, task_id: str, token: str, step: str, value: Any) -> None:
@@ -213,9 +216,9 @@ class SqliteStore:
         self._reader.connection.close()
         self._book.connection.close()
 
-    async def _write(self, write: Write, request: Any) -> Any:
+    async def _write(self, write: Write, request: Any, *, quick: bool = False) -> Any:
         self._check_open()
-        return await self._writer.write(write, request)
+        return await self._writer.write(write, request, quick=quick)
 
     async def _read(self, query: Callable[..., Any], *arguments: Any) -> Any:
         return await self._in_reader(self._reader.read, query, *arguments)

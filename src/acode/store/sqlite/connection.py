@@ -119,9 +119,9 @@ def _run_script(connection: sqlite3.Connection, version: int) -> None:
 
 
 @contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+def transaction(connection: sqlite3.Connection, *, patient: bool = True) -> Iterator[None]:
     """Commit everything inside or nothing."""
-    begin(connection)
+    begin(connection, patient=patient)
     try:
         yield
         connection.execute("COMMIT")
@@ -132,9 +132,12 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def begin(connection: sqlite3.Connection) -> None:
+def begin(connection: sqlite3.Connection, *, patient: bool = True) -> None:
     """Take the write lock."""
-    insist(lambda: connection.execute("BEGIN IMMEDIATE"))
+    if patient:
+        insist(lambda: connection.execute("BEGIN IMMEDIATE"))
+    else:
+        connection.execute("BEGIN IMMEDIATE")
 
 
 def insist(action: Callable[[], T]) -> T:

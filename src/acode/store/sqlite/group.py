@@ -1,11 +1,16 @@
-"""One thread that commits many writes at once. Imported only where it is used: threads cost."""
+"""Many writes in one commit: by a thread, or by the loop itself while that is quicker.
+
+Imported only where it is used: threads cost.
+"""
 
 import asyncio
 import itertools
 import threading
+from collections.abc import Iterable
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
+from acode.clock import ticks
 from acode.errors import DiskFull, StoreBusy, StoreUnusable
 from acode.store.sqlite.claims import claim
 from acode.store.sqlite.writer import Book, Write
@@ -13,16 +18,24 @@ from acode.store.sqlite.writer import Book, Write
 MAX_GROUP = 1000
 """Requests in one commit; bounds the time that other processes wait for the lock."""
 
+MAX_HERE = 128
+"""Requests that the loop writes by itself at most."""
+SLOW_SECONDS = 0.005
+"""A loop that was held up for longer leaves the writing to the thread."""
+SLOW_REST_SECONDS = 1.0
+"""Until it tries again: so it is held up for a small part of the time, however slow the disk."""
+
 
 class _Request(NamedTuple):
     write: Write
     request: Any
+    quick: bool
     future: asyncio.Future[Any]
     loop: asyncio.AbstractEventLoop
 
 
 class GroupWriter:
-    """One thread that takes whatever is waiting, commits it once, and answers everybody."""
+    """Takes whatever is waiting, commits it once, and answers everybody."""
 
     def __init__(self, book: Book) -> None:
         self._book = book
@@ -31,10 +44,13 @@ class GroupWriter:
         """What a loop has asked for in its present turn."""
         self._stopped = False
         self._gate = threading.Lock()
+        self._writing = threading.Lock()
+        """Whoever has it owns the connection."""
+        self._here_again = 0.0
         self._thread = threading.Thread(target=self._run, name="acode-writer", daemon=True)
         self._thread.start()
 
-    async def write(self, write: Write, request: Any) -> Any:
+    async def write(self, write: Write, request: Any, *, quick: bool = False) -> Any:
         """Queue one write; returns when the commit that holds it is on disk."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
@@ -42,7 +58,7 @@ class GroupWriter:
             if self._stopped:
                 raise StoreUnusable("the store is closed")
             gathered = self._gathered.setdefault(loop, [])
-            gathered.append(_Request(write, request, future, loop))
+            gathered.append(_Request(write, request, quick, future, loop))
         if len(gathered) == 1:
             # Not at once: the thread would run off with the first of many.
             loop.call_soon(self._hand_over, loop)
@@ -50,23 +66,53 @@ class GroupWriter:
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
         with self._gate:
-            for request in self._gathered.pop(loop, ()):
-                self._waiting.put(request)
+            group = self._gathered.pop(loop, [])
+            here = self._may_write_here(group)
+            if not here:
+                self._queue(group)
+        if here:
+            self._write_here(group)
+
+    def _may_write_here(self, group: list[_Request]) -> bool:
+        """Whether the loop may write: it takes no time, and nobody else is at it."""
+        small = 0 < len(group) <= MAX_HERE and all(one.quick for one in group)
+        free = small and self._waiting.empty() and ticks() >= self._here_again
+        return free and self._writing.acquire(blocking=False)
+
+    def _write_here(self, group: list[_Request]) -> None:
+        began = ticks()
+        try:
+            outcomes = self._commit(group, patient=False)
+        except Exception:
+            # The thread waits for locks, and finds out whose fault it was.
+            self._queue(group)
+            return
+        finally:
+            self._writing.release()
+        if ticks() - began > SLOW_SECONDS:
+            self._here_again = ticks() + SLOW_REST_SECONDS
+        _resolve([(one.future, outcome) for one, outcome in zip(group, outcomes, strict=True)])
+
+    def _queue(self, group: Iterable[_Request]) -> None:
+        for request in group:
+            self._waiting.put(request)
 
     def stop(self) -> None:
         """Finish what was asked for; safe to call twice."""
-        # Nothing may come after the mark of the end: it would never be answered.
         with self._gate:
             self._stopped = True
-            for request in itertools.chain.from_iterable(self._gathered.values()):
-                self._waiting.put(request)
+            self._queue(itertools.chain.from_iterable(self._gathered.values()))
             self._gathered.clear()
+        # Nothing may come after the mark of the end: it would never be answered.
+        with self._writing:
             self._waiting.put(None)
         self._thread.join()
 
     def _run(self) -> None:
         while (group := self._next_group()) is not None:
-            _answer(group, self._outcomes(group))
+            with self._writing:
+                outcomes = self._outcomes(group)
+            _answer(group, outcomes)
 
     def _next_group(self) -> list[_Request] | None:
         first = self._waiting.get()
@@ -96,14 +142,15 @@ class GroupWriter:
             # One bad request must not take the others with it.
             return [outcome for one in group for outcome in self._outcomes([one])]
 
-    def _commit(self, group: list[_Request]) -> list[Any]:
+    def _commit(self, group: list[_Request], *, patient: bool = True) -> list[Any]:
         kinds: dict[Write, list[int]] = {}
         for place, one in enumerate(group):
             kinds.setdefault(one.write, []).append(place)
         # Claims come last, so that they see what was added and finished with them.
         order = sorted(kinds.items(), key=lambda kind: kind[0] is claim)
         answers = self._book.commit(
-            [(write, [group[place].request for place in places]) for write, places in order]
+            [(write, [group[place].request for place in places]) for write, places in order],
+            patient=patient,
         )
         outcomes: list[Any] = [None] * len(group)
         for (_, places), results in zip(order, answers, strict=True):

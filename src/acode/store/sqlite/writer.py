@@ -16,8 +16,8 @@ Write = Callable[[Transaction, Sequence[Any]], Sequence[Any]]
 class Writer(Protocol):
     """Runs writes durably."""
 
-    async def write(self, write: Write, request: Any) -> Any:
-        """Do one write; returns when it is on disk."""
+    async def write(self, write: Write, request: Any, *, quick: bool = False) -> Any:
+        """Do one write; returns when it is on disk. Quick: it changes a few rows at most."""
         ...
 
     def stop(self) -> None:
@@ -36,9 +36,11 @@ class Book:
         self.clock = clock
         self.ageing_ms = ageing_ms
 
-    def commit(self, writes: Sequence[tuple[Write, Sequence[Any]]]) -> list[Sequence[Any]]:
-        """Run writes in one transaction."""
-        with translated(self.path), transaction(self.connection):
+    def commit(
+        self, writes: Sequence[tuple[Write, Sequence[Any]]], *, patient: bool = True
+    ) -> list[Sequence[Any]]:
+        """Run writes in one transaction; without patience, not if another process writes."""
+        with translated(self.path), transaction(self.connection, patient=patient):
             tx = Transaction(self.connection, self.clock.now(), self.ageing_ms)
             results = [write(tx, requests) for write, requests in writes]
             tx.settle()
@@ -64,7 +66,7 @@ class DirectWriter:
     def __init__(self, book: Book) -> None:
         self._book = book
 
-    async def write(self, write: Write, request: Any) -> Any:
+    async def write(self, write: Write, request: Any, *, quick: bool = False) -> Any:  # noqa: ARG002
         """Do one write in a transaction of its own."""
         result = self._book.commit([(write, [request])])[0][0]
         if isinstance(result, AcodeError):
