@@ -9,7 +9,7 @@ from msgspec import convert
 
 from acode.clock import Clock, ticks
 from acode.engine.circuits import Circuits
-from acode.engine.orders import Orders
+from acode.engine.port import Assigner
 from acode.engine.roster import Roster, Slot
 from acode.errors import AcodeError, LeaseLost
 from acode.model.ending import Exited, Lost, Released
@@ -46,7 +46,7 @@ class Dispatcher:
         self,
         store: Store,
         roster: Roster,
-        orders: Orders,
+        orders: Assigner,
         settings: Settings,
         clock: Clock,
         events: Events,
@@ -258,6 +258,7 @@ class Dispatcher:
                 patch=ended.patch,
                 artifacts=ended.artifacts,
                 checks=ended.checks,
+                value=ended.value,
             ),
             retry_limit=lease.task.spec.retry_limit,
             default_limit=self._tasks.retry_limit,
@@ -311,11 +312,9 @@ class Dispatcher:
         status, reason = _fate(verdict)
         task, counts = lease.task, not isinstance(verdict, Release)
         took = max(0, ended_at - (task.started_at or ended_at))
-        self._events.emit(
-            TaskEnded(
-                task.id, lease.worker_id, lease.number, status, reason, task.spec.kind, took, counts
-            )
-        )
+        told = (task.id, lease.worker_id, lease.number, status, reason, task.spec.kind)
+        result = verdict.result
+        self._events.emit(TaskEnded(*told, took, counts, failure=failure, result=result))
 
 
 def _fate(verdict: Verdict) -> tuple[Status, str]:

@@ -58,9 +58,6 @@ class Link(asyncio.BufferedProtocol):
             self._transport.close()
 
 
-WorkerLink = Link
-
-
 async def connect_worker(path: str, clock: Clock, on_frame: OnFrame, on_close: OnClose) -> Link:
     """Call a worker at its socket."""
     wire = connect(path)

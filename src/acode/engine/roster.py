@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from acode.clock import ticks
-from acode.engine.link import WorkerLink
+from acode.engine.port import Port
 from acode.errors import IllegalMove
 from acode.model.event import WorkerStatusChanged
 from acode.model.state import WORKER_MOVES, WorkerStatus
@@ -22,7 +22,7 @@ class Slot:
         self.mode = mode
         self.status = WorkerStatus.STARTING
         self.process: ProcessIdentity | None = None
-        self.link: WorkerLink | None = None
+        self.link: Port | None = None
         self.lease: Lease | None = None
         self.reserved = False
         """A claim for it is under way."""

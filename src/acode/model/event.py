@@ -4,8 +4,9 @@ from typing import Any
 
 import msgspec
 
+from acode.model.failure import Failure
 from acode.model.state import Status, WorkerStatus
-from acode.model.task import Move
+from acode.model.task import Move, Result
 
 
 class Event(msgspec.Struct, frozen=True, gc=False):
@@ -109,6 +110,8 @@ class TaskEnded(msgspec.Struct, frozen=True, gc=False, tag="task.ended"):
     took_ms: int = 0
     counts: bool = True
     """A released attempt does not: it is as if it had not been."""
+    failure: Failure | None = None
+    result: Result | None = None
 
 
 class TaskRefused(msgspec.Struct, frozen=True, gc=False, tag="task.refused"):

@@ -59,6 +59,8 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     patch: str | None = None
     checks: dict[str, int] = {}
     """Exit codes of the checks that ran, by name."""
+    value: Any = None
+    """What a Python handler returned."""
     setback: str | None = None
     """Why the machine, not the task, kept the command from starting."""
     leaves: bool = False
