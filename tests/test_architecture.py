@@ -27,7 +27,7 @@ INNER = {"policy", "store", "runner", "workspace", "observe", "sockets", *BASICS
 READERS = {"reading", "settings", "spec", "project"}
 TELLERS = {"views", "human", "why"}
 ROOMS: dict[str, set[str]] = {
-    "acode": set(),
+    "acode": {"embedded", "runner", "policy", "model", "errors"},
     "errors": set(),
     "clock": set(),
     "ids": set(),
@@ -48,6 +48,8 @@ ROOMS: dict[str, set[str]] = {
     "worker": INNER - {"store"},
     "engine": {"worker", "settings", "project", *INNER},
     "app": {"engine", "settings", "project", *INNER},
+    "embedded": {"app", "worker", "engine", "settings", *INNER},
+    "testing": {"acode", "embedded", *BASICS},
     "gateway": {"acode", "app", "engine", *TELLERS, *READERS, *INNER},
     "cli": {"acode", "app", "engine", *TELLERS, *READERS, *INNER},
 }

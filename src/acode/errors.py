@@ -1,6 +1,6 @@
 """One tree of errors. Each has a code, says what happened, and hints at what to do."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class AcodeError(Exception):
@@ -86,6 +86,55 @@ class QueueFull(AcodeError):
 
     code = "QUEUE-001"
     hint = "wait until some are done, or raise tasks.queueSize"
+
+
+class PoolStopped(AcodeError):
+    """The pool has stopped, or was never started."""
+
+    code = "POOL-001"
+    hint = "use the pool between start and stop; what waits in a durable store stays there"
+
+
+class DrainTimeout(AcodeError):
+    """The pool has stopped, but some tasks did not end in time and were released."""
+
+    code = "POOL-002"
+    hint = "give stop a longer timeout; in a durable store the next start runs these tasks again"
+
+    def __init__(self, message: str, task_ids: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.task_ids = task_ids
+
+
+class TaskFailed(AcodeError):
+    """The task failed for good; its cause is what the handler raised."""
+
+    code = "TASK-005"
+    hint = "correct the cause, then retry the dead letter"
+    task_id: str = ""
+    failure: Any = None
+    """Code, category, message and hint, as `task show` tells them."""
+
+
+class TaskTimeout(AcodeError, TimeoutError):
+    """It did not end in time: the task itself, or the wait for its result."""
+
+    code = "TASK-006"
+    hint = "give it more time"
+
+
+class TaskTimedOut(TaskFailed, TaskTimeout):
+    """The task failed for good because its time was up."""
+
+    code = "TASK-007"
+    hint = "give it more time with timeout=, or split it into smaller tasks"
+
+
+class TaskCancelled(AcodeError):
+    """The task was cancelled, so it has no result."""
+
+    code = "TASK-008"
+    hint = "submit it again if it is wanted after all"
 
 
 class StoreDamaged(AcodeError):

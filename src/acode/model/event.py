@@ -81,6 +81,14 @@ class WorkerFailed(msgspec.Struct, frozen=True, gc=False, tag="worker.failed"):
     reason: str
 
 
+class WorkerStalled(msgspec.Struct, frozen=True, gc=False, tag="worker.stalled"):
+    """A worker has given no sign of life for too long."""
+
+    worker_id: str
+    task_id: str | None
+    silent_ms: int
+
+
 class WorkerStatusChanged(msgspec.Struct, frozen=True, gc=False, tag="worker.status"):
     """A worker went from one status to another."""
 
@@ -141,6 +149,7 @@ PoolEvent = (
     | WorkerStopped
     | WorkerCrashed
     | WorkerFailed
+    | WorkerStalled
     | WorkerStatusChanged
     | TaskAssigned
     | TaskEnded

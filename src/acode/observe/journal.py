@@ -11,6 +11,7 @@ from acode.model.event import (
     TaskRefused,
     WorkerCrashed,
     WorkerFailed,
+    WorkerStalled,
     WorkerStarted,
     WorkerStatusChanged,
     WorkerStopped,
@@ -22,6 +23,7 @@ _LEVELS: dict[type[PoolEvent], str] = {
     WorkerStopped: "info",
     WorkerCrashed: "error",
     WorkerFailed: "error",
+    WorkerStalled: "error",
     WorkerStatusChanged: "debug",
     TaskAssigned: "debug",
     TaskEnded: "info",
@@ -52,6 +54,9 @@ def line_of(event: PoolEvent) -> str:
             return f"worker-{worker_id} crashed: {reason}{later}"
         case WorkerFailed(worker_id, reason):
             return f"worker-{worker_id} failed and is replaced: {reason}"
+        case WorkerStalled(worker_id, task_id, silent_ms):
+            doing = f" with task {task_id}" if task_id else ""
+            return f"worker-{worker_id}{doing} is silent since {silent_ms / 1000:g} s"
         case WorkerStatusChanged(worker_id, status, task_id):
             return f"worker-{worker_id} is {status}" + (f" ({task_id})" if task_id else "")
         case TaskAssigned(task_id, worker_id, number, waited_ms):

@@ -1,6 +1,7 @@
 """The memory store: the same contract on plain dictionaries, for tests and embedded pools."""
 
 import os
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -28,13 +29,18 @@ NEEDY = (Status.BLOCKED, Status.CANCELLED)
 class MemoryStore:
     """Keeps everything in this process; nothing survives it."""
 
-    def __init__(self, clock: Clock, *, ageing_ms: int = AGEING_MS) -> None:
+    def __init__(
+        self, clock: Clock, *, ageing_ms: int = AGEING_MS, keep: int | None = None
+    ) -> None:
         self._clock = clock
+        self._keep = keep  # so many finished tasks are remembered; dead letters in any case
+        self._finished: deque[str] = deque()
+        self._wished: set[str] = set()
         self._entries: dict[str, Entry] = {}
         self._archive: dict[str, Record] = {}
         self._keys: dict[str, str] = {}
         self._letters: dict[str, DeadLetter] = {}
-        self._moves: list[Move] = []
+        self._moves: dict[int, Move] = {}
         self._ready = ReadyTasks(ageing_ms)
         self._counts = dict.fromkeys(((s, p) for s in Status for p in Priority), 0)
         self._paused_by: str | None = None
@@ -62,6 +68,7 @@ class MemoryStore:
         step = transitions.cancelled(entry.task, force=force, now=self._clock.now())
         if step.task.status is Status.RUNNING:
             entry.task = step.task
+            self._wished.add(task_id)
             return step.task
         return self._move(entry, step, actor)
 
@@ -117,6 +124,7 @@ class MemoryStore:
         step = transitions.finished(entry.task, report)
         entry.attempts[-1] = _ended(entry.attempts[-1], report)
         entry.token = None
+        self._wished.discard(report.task_id)
         self._move(entry, step, report.actor)
         if step.task.status is Status.FAILED:
             self._bury(entry)
@@ -163,7 +171,8 @@ class MemoryStore:
     async def wishes(self) -> list[Task]:
         """Running tasks that a user wants to end."""
         self._check_open()
-        return [entry.task for entry in self._entries.values() if entry.task.cancel]
+        wished = sorted(self._known(self._wished), key=lambda entry: entry.seq)
+        return [entry.task for entry in wished]
 
     async def resolve(self, prefix: str) -> str:
         """The one id that begins so."""
@@ -202,7 +211,7 @@ class MemoryStore:
     async def moves(self, since: int, limit: int = 1000) -> list[Move]:
         """Moves of all tasks after that sequence number."""
         self._check_open()
-        return [move for move in self._moves if move.seq > since][:limit]
+        return [move for seq, move in self._moves.items() if seq > since][:limit]
 
     async def newest_move(self) -> int:
         """The sequence number of the last move."""
@@ -234,12 +243,12 @@ class MemoryStore:
     async def check(self) -> list[str]:
         """Everything that is wrong: tallies and letters that do not fit the tasks."""
         self._check_open()
-        wrong = []
-        for (status, priority), noted in self._counts.items():
-            there = [e.task for e in self._entries.values() if e.task.status is status]
-            counted = sum(task.spec.priority is priority for task in there)
-            if counted != noted:
-                wrong.append(f"{noted} {status} {priority} tasks are noted, {counted} are there")
+        there = Counter((e.task.status, e.task.spec.priority) for e in self._entries.values())
+        wrong = [
+            f"{noted} {kind[0]} {kind[1]} tasks are noted, {there[kind]} are there"
+            for kind, noted in self._counts.items()
+            if there[kind] != noted
+        ]
         failed = {i for i, e in self._entries.items() if e.task.status is Status.FAILED}
         wrong += [f"task {id_} and its dead letter disagree" for id_ in failed ^ set(self._letters)]
         return wrong
@@ -281,9 +290,14 @@ class MemoryStore:
     def _put_away(self, entry: Entry) -> None:
         task = entry.task
         self._archive[task.id] = Record(task, tuple(entry.attempts), tuple(entry.moves))
+        self._remove(entry)
+
+    def _remove(self, entry: Entry) -> None:
+        task = entry.task
         del self._entries[task.id]
         self._counts[task.status, task.spec.priority] -= 1
-        self._moves = [move for move in self._moves if move.task_id != task.id]
+        for move in entry.moves:
+            del self._moves[move.seq]
         if task.spec.key is not None:
             del self._keys[task.spec.key]
 
@@ -354,9 +368,19 @@ class MemoryStore:
             reason=reason,
         )
         entry.moves.append(move)
-        self._moves.append(move)
+        self._moves[move.seq] = move
         if task.status is Status.PENDING:
             self._ready.put(entry)
+        elif self._keep is not None and task.status in (Status.COMPLETED, Status.CANCELLED):
+            self._finished.append(task.id)
+            if len(self._finished) > self._keep:
+                self._forget(self._finished.popleft())
+
+    def _forget(self, task_id: str) -> None:
+        """The oldest finished task, unless it was retried or others may look back at it."""
+        entry = self._entries.get(task_id)
+        if entry and self._is_old(entry, self._clock.now() + 1):
+            self._remove(entry)
 
 
 def _ended(attempt: Attempt, report: Report) -> Attempt:

@@ -1,0 +1,250 @@
+"""A handler process: its main thread runs handlers, another one listens and shows signs of life."""
+
+import asyncio
+import os
+import select
+import signal
+import socket
+import threading
+from collections import deque
+from queue import SimpleQueue
+from typing import Any
+
+from acode.clock import SystemClock, ticks
+from acode.embedded.frames import (
+    Beat,
+    Done,
+    FromWorker,
+    Interrupt,
+    Kept,
+    Messages,
+    Returned,
+    Revoke,
+    Run,
+    Step,
+    ToWorker,
+    Warned,
+    pack,
+)
+from acode.errors import LeaseLost
+from acode.runner import calling
+from acode.runner.context import Call, Context, Stopped, SyncContext
+from acode.runner.handlers import Handler
+
+_INTERRUPT = signal.SIGUSR1
+_CHUNK = 1 << 16
+
+
+class HandlerProcess:
+    """Runs what it is sent, one attempt after the other."""
+
+    def __init__(self, wire: socket.socket, program: int, heartbeat_ms: int) -> None:
+        self._wire = wire
+        self._program = program
+        """A descriptor that tells of the embedding program's end."""
+        self._heartbeat_ms = heartbeat_ms
+        self._clock = SystemClock()
+        self._calls: deque[Call] = deque()
+        self._arrived: SimpleQueue[None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._sending = threading.Lock()
+        self._current: Call | None = None
+        self._stopped = False
+        self._interruptible = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self._kept: asyncio.Future[Kept] | None = None
+        self._answers: SimpleQueue[Kept] = SimpleQueue()
+
+    def run(self) -> None:
+        """Live."""
+        signal.signal(_INTERRUPT, self._on_interrupt)
+        self._main = threading.main_thread().ident or 0
+        threading.Thread(target=self._listen, name="acode-listener", daemon=True).start()
+        while True:
+            self._arrived.get()
+            call = self._next()
+            if call is not None:
+                self._send(self._attempt(call))
+
+    def _next(self) -> Call | None:
+        """The next attempt, unless it was called back meanwhile."""
+        with self._lock:
+            self._current = self._calls.popleft() if self._calls else None
+            self._stopped = False
+            # An answer that an interrupted attempt did not wait for is none for the next one.
+            self._answers = SimpleQueue()
+            return self._current
+
+    def _send(self, message: FromWorker) -> None:
+        with self._sending:
+            self._wire.sendall(pack(message))
+
+    # The main thread.
+
+    def _attempt(self, call: Call) -> Done:
+        began = ticks()
+        context: Context | SyncContext | None = None
+        try:
+            handler = calling.found(call)
+            if handler.is_async:
+                context = Context(call, _AsyncKeeper(self))
+                value = self._run_async(handler, call, context)
+            else:
+                context = SyncContext(call, _SyncKeeper(self), lambda: self._stopped)
+                value = self._run_sync(handler, call, context)
+        except BaseException as error:  # whatever a handler raises, the process goes on
+            failure = calling.failure_of(error, context, self._clock.now())
+            raised = calling.packed(error, failure)
+            return Done(call.token, ticks() - began, raised=raised)
+        finally:
+            with self._lock:
+                self._current = None
+        return Done(call.token, ticks() - began, value)
+
+    def _run_sync(self, handler: Handler, call: Call, context: SyncContext) -> Any:
+        self._interruptible = True
+        try:
+            if self._stopped:
+                raise Stopped
+            return calling.run_plainly(handler, call, context)
+        finally:
+            self._interruptible = False
+
+    def _run_async(self, handler: Handler, call: Call, context: Context) -> Any:
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            asyncio.set_event_loop(self._loop)
+        self._task = self._loop.create_task(calling.run(handler, call, context))
+        if self._stopped:
+            self._task.cancel()
+        try:
+            return self._loop.run_until_complete(self._task)
+        finally:
+            self._task = None
+
+    def _on_interrupt(self, _number: int, _frame: object) -> None:
+        if self._interruptible and self._stopped:
+            self._interruptible = False
+            raise Stopped
+
+    # The listener.
+
+    def _listen(self) -> None:
+        messages: Messages[ToWorker] = Messages(ToWorker)
+        poll = select.poll()
+        poll.register(self._wire, select.POLLIN)
+        poll.register(self._program, select.POLLIN)
+        self._send(Beat(os.getpid()))
+        last = ticks()
+        while True:
+            ready = poll.poll(self._heartbeat_ms)
+            for descriptor, _ in ready:
+                data = b"" if descriptor == self._program else self._wire.recv(_CHUNK)
+                if not data:
+                    os._exit(0)  # the program is gone or wants no more of us
+                for message in messages.feed(data):
+                    self._heed(message)
+            if (ticks() - last) * 1000 >= self._heartbeat_ms:
+                last = ticks()
+                self._send(Beat(os.getpid()))
+
+    def _heed(self, message: ToWorker) -> None:
+        match message:
+            case Run(call):
+                with self._lock:
+                    self._calls.append(call)
+                self._arrived.put(None)
+            case Revoke(tokens):
+                self._give_back(tokens)
+            case Interrupt(token):
+                self._interrupt(token)
+            case Kept():
+                self._answer(message)
+
+    def _give_back(self, tokens: tuple[str, ...]) -> None:
+        with self._lock:
+            given = [call for call in self._calls if call.token in tokens]
+            for call in given:
+                self._calls.remove(call)
+        self._send(Returned(tuple(call.token for call in given)))
+
+    def _interrupt(self, token: str) -> None:
+        with self._lock:
+            if self._current is None or self._current.token != token:
+                return
+            self._stopped = True
+        if self._task is not None and self._loop is not None:
+            self._loop.call_soon_threadsafe(self._task.cancel)
+        else:
+            signal.pthread_kill(self._main, _INTERRUPT)
+
+    def _answer(self, kept: Kept) -> None:
+        if self._current is None or self._current.token != kept.token:
+            return
+        if self._kept is not None and self._loop is not None:
+            self._loop.call_soon_threadsafe(_resolve, self._kept, kept)
+        else:
+            self._answers.put(kept)
+
+    # Steps.
+
+    async def keep(self, call: Call, step: str, value: Any) -> None:
+        """Send a step to the program and wait until it is durable."""
+        self._kept = asyncio.get_running_loop().create_future()
+        try:
+            self._send(Step(call.token, step, value))
+            _raise_refusal(await self._kept)
+        finally:
+            self._kept = None
+
+    def keep_sync(self, call: Call, step: str, value: Any) -> None:
+        """The same for a plain function."""
+        self._send(Step(call.token, step, value))
+        _raise_refusal(self._answers.get())
+
+    def warn(self, call: Call, message: str) -> None:
+        """Pass a warning on."""
+        self._send(Warned(call.token, message))
+
+
+class _AsyncKeeper:
+    """Keeps the steps of an async handler."""
+
+    def __init__(self, process: HandlerProcess) -> None:
+        self._process = process
+        self._turn = asyncio.Lock()
+
+    async def save_step(self, call: Call, step: str, value: Any) -> None:
+        """One step at a time, even if the handler has several under way."""
+        async with self._turn:
+            await self._process.keep(call, step, value)
+
+    def warn(self, call: Call, message: str) -> None:
+        """Pass a warning on."""
+        self._process.warn(call, message)
+
+
+class _SyncKeeper:
+    """Keeps the steps of a handler that is a plain function."""
+
+    def __init__(self, process: HandlerProcess) -> None:
+        self._process = process
+
+    def save_step(self, call: Call, step: str, value: Any) -> None:
+        """Wait until the step is kept."""
+        self._process.keep_sync(call, step, value)
+
+    def warn(self, call: Call, message: str) -> None:
+        """Pass a warning on."""
+        self._process.warn(call, message)
+
+
+def _resolve(future: "asyncio.Future[Kept]", kept: Kept) -> None:
+    if not future.done():
+        future.set_result(kept)
+
+
+def _raise_refusal(kept: Kept) -> None:
+    if kept.refusal is not None:
+        raise LeaseLost(kept.refusal)

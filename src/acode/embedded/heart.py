@@ -1,0 +1,390 @@
+"""The parts of an embedded pool put together: the daemon's engine with a crew for its workers."""
+
+import asyncio
+
+import msgspec
+from msgspec import convert
+
+from acode.clock import Clock, Deadline, ticks
+from acode.embedded.crew import Crew
+from acode.embedded.handle import Fate, Waiters, fate_of
+from acode.embedded.hooks import Hooks
+from acode.embedded.notes import log
+from acode.embedded.order import Interruption, Order
+from acode.embedded.process import ProcessWorker
+from acode.embedded.request import Calls
+from acode.embedded.staff import InlineStaff, ProcessStaff, Staff
+from acode.embedded.statistics import PoolStats, Statistics, mean_ms
+from acode.embedded.storage import Opened, open_store
+from acode.embedded.stream import Stream
+from acode.engine.bell import Bell
+from acode.engine.dispatcher import Dispatcher
+from acode.engine.roster import Roster
+from acode.engine.service import Service
+from acode.errors import AcodeError, ConfigError, DrainTimeout
+from acode.model.event import (
+    PoolEvent,
+    PoolNote,
+    PoolScaled,
+    TaskAssigned,
+    TaskEnded,
+    WorkerStalled,
+)
+from acode.model.priority import MINUTE_MS
+from acode.model.state import FINISHED, Status
+from acode.observe.events import Events
+from acode.policy.breaker import Breaker
+from acode.policy.health import Watch, is_hung, look
+from acode.policy.retry import Retry
+from acode.runner.handlers import Hook
+from acode.settings import Settings
+from acode.settings.tree import Breaker as BreakerSettings
+from acode.settings.tree import PoolLimits, Tasks, Workers
+from acode.settings.tree import Retry as RetrySettings
+from acode.store.base import Store
+
+DAY_MS = 86_400_000
+TIDY_SECONDS = 600.0
+DEEPEST = 16
+SHORT_MS = 8.0
+"""Attempts that take less than this together may be in the hands of a worker at once."""
+STUCK_SECONDS = 0.05
+"""What waits behind an attempt that takes longer is given to others."""
+LIMITS = {"workers": 1, "queue_size": 1, "task_timeout": 0.001, "stall_timeout": 0.01}
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What the pool was made with."""
+
+    workers: int
+    queue_size: int
+    task_timeout: float
+    shutdown_timeout: float
+    store: str
+    isolation: str
+    retry: Retry
+    breaker: Breaker
+    ageing_minutes: float
+    stall_timeout: float
+    keep_history_days: float
+    checkpoint_max_age_days: float
+    on_failure: Hook | None
+
+    def __post_init__(self) -> None:
+        if self.isolation not in ("inline", "process"):
+            raise ConfigError(f"isolation {self.isolation!r} is neither inline nor process", "")
+        for name, least in LIMITS.items():
+            if not getattr(self, name) >= least:
+                raise ConfigError(f"{name} must be at least {least:g}", "")
+
+    @property
+    def settings(self) -> Settings:
+        """The same in the daemon's words."""
+        return Settings(
+            workers=Workers(count=self.workers, pool_limits=PoolLimits(concurrent_tasks=1_000_000)),
+            tasks=Tasks(queue_size=self.queue_size, timeout_seconds=self.task_timeout),
+            retry=convert(self.retry, RetrySettings, from_attributes=True),
+            breaker=convert(self.breaker, BreakerSettings, from_attributes=True),
+        )
+
+
+class Heart:
+    """Everything that lives while the pool does."""
+
+    store: Store
+
+    def __init__(self, wanted: Wanted, clock: Clock) -> None:
+        self._wanted = wanted
+        self._clock = clock
+        self._events = Events()
+        self._statistics = Statistics()
+        self._cancelling: set[str] = set()
+        self._runs = 0
+        self._watch: Watch | None = None
+        self.bell = Bell()
+        self.waiters = Waiters()
+        self.stream = Stream(clock)
+        self._staff = self._make_staff()
+        self._services: list[Service] = []
+
+    def _make_staff(self) -> Staff:
+        if self._wanted.isolation == "inline":
+            return InlineStaff(self._clock)
+        heartbeat_ms = round(self._wanted.stall_timeout * 1000 / 4)
+        return ProcessStaff(self._clock, self._events, heartbeat_ms)
+
+    # Beginning.
+
+    async def start(self) -> None:
+        """The template first, then the store, then what an earlier run left, then work."""
+        await self._staff.open()
+        try:
+            self._opened = self._open()
+        except BaseException:
+            await self._staff.close()
+            raise
+        self.store = self._opened.store
+        self._build()
+        await self._recover()
+        counts = await self.store.counts()
+        self._statistics.waits(counts.waiting)
+        self._events.subscribe(self._on_event)
+        try:
+            await self._staff.hire(self.crew, self._wanted.workers)
+        except BaseException:
+            await self._let_go()
+            raise
+        self.dispatcher.accepting = True
+        for service in self._services:
+            service.start()
+
+    def _open(self) -> Opened:
+        ageing_ms = round(self._wanted.ageing_minutes * MINUTE_MS)
+        return open_store(self._wanted.store, self._clock, ageing_ms)
+
+    def _build(self) -> None:
+        self._roster = Roster(self._events)
+        self.dispatcher = Dispatcher(
+            self.store,
+            self._roster,
+            Calls(self._wanted.task_timeout),
+            self._wanted.settings,
+            self._clock,
+            self._events,
+        )
+        self.crew = Crew(
+            self.store,
+            self._roster,
+            self.dispatcher,
+            self._clock,
+            self._events,
+            self.bell,
+            self._on_run,
+        )
+        self._hooks = Hooks(self.store, self._wanted.on_failure, self._events, self.crew.errands)
+        self._services = [
+            Service("dispatcher", self.tick, self._events, self.bell),
+            Service("health", self._watch_health, self._events),
+            Service("janitor", self._tidy, self._events),
+        ]
+
+    async def _recover(self) -> None:
+        """Whatever is leased was running when the program that ran it died: the lock says so."""
+        for lease in await self.store.leases():
+            await self.dispatcher.lost(lease, "the program that ran it has died")
+
+    async def tick(self) -> float:
+        """One look at the queue; how long to rest."""
+        return await self.dispatcher.tick()
+
+    # End.
+
+    async def stop(self, timeout: float) -> None:  # noqa: ASYNC109 -- the contract's word
+        """Claim nothing more, drain, release, leave."""
+        self.dispatcher.accepting = False
+        late: list[str] = []
+        try:
+            self._release_unbegun()
+            late = await self._drain(timeout)
+        finally:
+            await self._let_go()
+        if late:
+            names = ", ".join(late)
+            raise DrainTimeout(
+                f"{len(late)} tasks did not end in {timeout:g} s: {names}", tuple(late)
+            )
+
+    def _release_unbegun(self) -> None:
+        for order in self.crew.waiting():
+            self.crew.abort(order.lease.token, Interruption.RELEASE)
+
+    async def _drain(self, seconds: float) -> list[str]:
+        deadline = Deadline(seconds)
+        # Few tasks run at once; a short poll is simpler than an event for each.
+        while not self.crew.is_idle() and deadline.left() > 0:  # noqa: ASYNC110
+            await asyncio.sleep(min(0.01, max(0.0, deadline.left())))
+        late = [order for order in self.crew.running() if order.why is None]
+        for order in late:
+            self.crew.abort(order.lease.token, Interruption.RELEASE)
+        while not self.crew.is_idle():  # noqa: ASYNC110 -- workers see to it that this ends
+            await asyncio.sleep(0.01)
+        return [order.lease.task.id for order in late]
+
+    async def _let_go(self) -> None:
+        for service in self._services:
+            await service.stop()
+        await self.crew.errands.settle()
+        self.crew.close()
+        for worker in tuple(self.crew.workers.values()):
+            await worker.close()
+        await self._staff.close()
+        await self.crew.errands.cancel()
+        await self.store.close()
+        if self._opened.lock is not None:
+            self._opened.lock.release()
+        self.waiters.tell_all(Fate(None))
+        self.stream.end()
+
+    # Hearing.
+
+    def _on_event(self, event: PoolEvent) -> None:
+        if isinstance(event, TaskEnded):
+            self._on_end(event)
+        elif isinstance(event, TaskAssigned):
+            self._statistics.waits(-1)
+        log(event)
+        if self.stream.is_read:
+            self.stream.tell(event)
+
+    def _on_end(self, event: TaskEnded) -> None:
+        status = event.status
+        if status is Status.PENDING and event.task_id in self._cancelling:
+            status = Status.CANCELLED  # the store lets the wish win over another try
+        self._cancelling.discard(event.task_id)
+        if status is Status.PENDING:
+            self._statistics.waits(1)
+            return
+        self._statistics.ended(event.kind, status)
+        value = event.result.value if event.result else None
+        cause = self.crew.causes.get(event.task_id)
+        self.waiters.tell(event.task_id, Fate(status, value, event.failure, cause))
+        if status is Status.FAILED:
+            self._hooks.failed(event, cause)
+
+    def _on_run(self, order: Order, seconds: float) -> None:
+        self._statistics.ran(order.call.name, seconds)
+        self._runs += 1
+        if not self._runs % 16:
+            self._adapt()
+
+    def _adapt(self) -> None:
+        """More lanes while tasks are short; inline workers gain only where commits take time."""
+        if self._wanted.isolation == "inline" and not self._opened.durable:
+            return
+        mean = mean_ms(self._statistics.recent)
+        depth = max(1, min(DEEPEST, int(SHORT_MS / max(mean, 0.01))))
+        if depth != self.crew.depth:
+            self.crew.deepen(depth)
+            self.bell.ring()
+
+    # Wishes.
+
+    def added(self, task_ids: list[str]) -> None:
+        """Tasks are stored."""
+        self._statistics.submitted += len(task_ids)
+        self._statistics.waits(len(task_ids))
+        if self.stream.is_read:
+            for task_id in task_ids:
+                self.stream.put("task.added", {"taskId": task_id, "status": Status.PENDING.value})
+        if any(slot.is_free for slot in self._roster):
+            self.bell.ring()
+
+    def withdraw(self, task_ids: list[str]) -> None:
+        """Whoever submitted these has given up."""
+        self.crew.errands.later(self._withdraw(task_ids))
+
+    async def _withdraw(self, task_ids: list[str]) -> None:
+        for task_id in task_ids:
+            try:
+                await self.store.cancel(task_id, actor="program")
+            except AcodeError:
+                continue  # it was never stored, or is done already
+        self.bell.ring()
+
+    async def cancel(self, task_id: str) -> None:
+        """Cancel a waiting task, or ask a running one to end."""
+        self._cancelling.add(task_id)
+        try:
+            task = await self.store.cancel(task_id, actor="program")
+        except BaseException:
+            self._cancelling.discard(task_id)
+            raise
+        if task.status is Status.CANCELLED:
+            self._cancelling.discard(task_id)
+            self._statistics.waits(-1)
+            self.waiters.tell(task_id, Fate(Status.CANCELLED))
+            if self.stream.is_read:
+                self.stream.put("task.cancelled", {"taskId": task_id, "status": "cancelled"})
+        self.bell.ring()
+
+    async def requeue(self, task_id: str, reset_attempts: bool) -> "asyncio.Future[Fate]":
+        """Queue a dead letter again."""
+        future = self.waiters.expect(task_id)
+        try:
+            await self.store.retry(task_id, actor="program", reset_attempts=reset_attempts)
+        except BaseException:
+            self.waiters.forget(task_id)
+            raise
+        self._statistics.waits(1)
+        self.bell.ring()
+        return future
+
+    async def fate(self, task_id: str) -> Fate:
+        """What becomes of any task of the store."""
+        future = self.waiters.expect(task_id)
+        task = await self.store.get(task_id)
+        if task.status in FINISHED:
+            self.waiters.tell(task_id, fate_of(task))
+        return await asyncio.shield(future)
+
+    async def scale(self, count: int) -> None:
+        """Another number of workers."""
+        staying = [worker for worker in self.crew.workers.values() if not worker.leaving]
+        self._events.emit(PoolScaled(len(staying), count, "asked for"))
+        if count > len(staying):
+            await self._staff.hire(self.crew, count - len(staying))
+        for worker in sorted(staying, key=lambda one: one.load)[: len(staying) - count]:
+            worker.leaving = True
+            self.crew.errands.later(self._retire(worker.id))
+
+    async def _retire(self, worker_id: str) -> None:
+        worker = self.crew.workers[worker_id]
+        while worker.load:  # noqa: ASYNC110 -- rare, and nothing waits for it
+            await asyncio.sleep(0.02)
+        self._staff.release(self.crew, worker_id)
+
+    def stats(self) -> PoolStats:
+        """What the pool does and has done."""
+        workers = [worker for worker in self.crew.workers.values() if not worker.leaving]
+        active = sum(worker.load > 0 for worker in self.crew.workers.values())
+        in_hand = len(self.crew.waiting())
+        return self._statistics.seen(workers=len(workers), active=active, in_hand=in_hand)
+
+    # Care.
+
+    async def _watch_health(self) -> float:
+        """One look at who is silent."""
+        interval_ms = round(self._wanted.stall_timeout * 1000 / 4)
+        now = ticks()
+        self._watch = look(self._watch, round(now * 1000), interval_ms)
+        for worker in tuple(self.crew.workers.values()):
+            if isinstance(worker, ProcessWorker):
+                self._look_at_process(worker, interval_ms)
+            else:
+                self._look_at_order(worker.id, worker.current, now)
+        return interval_ms / 1000
+
+    def _look_at_process(self, worker: ProcessWorker, interval_ms: int) -> None:
+        heard_ms = round(worker.heard * 1000)
+        if self._watch is not None and is_hung(heard_ms, self._watch, interval_ms):
+            silent_ms = round(ticks() * 1000) - heard_ms
+            task_id = worker.current.lease.task.id if worker.current else None
+            self._events.emit(WorkerStalled(worker.id, task_id, silent_ms))
+            worker.kill()
+
+    def _look_at_order(self, worker_id: str, order: Order | None, now: float) -> None:
+        silent = now - order.heard if order else 0.0
+        if order is not None and silent > self._wanted.stall_timeout and not order.told:
+            order.told = True
+            self._events.emit(WorkerStalled(worker_id, order.lease.task.id, round(silent * 1000)))
+
+    async def _tidy(self) -> float:
+        now = self._clock.now()
+        done = await self.store.tidy(
+            finished_before=now - round(self._wanted.keep_history_days * DAY_MS),
+            steps_before=now - round(self._wanted.checkpoint_max_age_days * DAY_MS),
+        )
+        if done.archived or done.checkpoints:
+            note = f"{done.archived} tasks archived, {done.checkpoints} checkpoints forgotten"
+            self._events.emit(PoolNote("info", note))
+        return TIDY_SECONDS

@@ -1,0 +1,56 @@
+"""From a store's address to an open store, and the lock that makes a file one pool's own."""
+
+import os
+from typing import NamedTuple
+
+from acode.clock import Clock
+from acode.engine.lock import DaemonLock
+from acode.errors import ConfigError, PoolRunning
+from acode.store.base import Store
+
+_SQLITE = "sqlite:///"
+KEPT_IN_MEMORY = 1000
+"""Finished tasks that a store in memory remembers."""
+
+
+class Opened(NamedTuple):
+    """A store and what belongs to it."""
+
+    store: Store
+    durable: bool
+    lock: DaemonLock | None = None
+
+
+def open_store(url: str, clock: Clock, ageing_ms: int) -> Opened:
+    """The store of this address, ready for one pool."""
+    if url == "memory":
+        from acode.store.memory import MemoryStore
+
+        return Opened(MemoryStore(clock, ageing_ms=ageing_ms, keep=KEPT_IN_MEMORY), durable=False)
+    if url.startswith(_SQLITE) and len(url) > len(_SQLITE):
+        return _open_file(url.removeprefix(_SQLITE), clock, ageing_ms)
+    raise ConfigError(
+        f"store {url!r} is not understood",
+        "use memory, sqlite:///FILE, or sqlite:////ABSOLUTE/FILE",
+    )
+
+
+def _open_file(path: str, clock: Clock, ageing_ms: int) -> Opened:
+    from acode.store.sqlite import SqliteStore
+
+    path = os.path.abspath(path)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    lock = DaemonLock(f"{path}-pool")
+    try:
+        lock.take()
+    except PoolRunning:
+        lock.release()
+        raise PoolRunning(
+            f"another pool works on {path}", "stop it first, or give this pool a file of its own"
+        ) from None
+    try:
+        store = SqliteStore.open(path, clock, ageing_ms=ageing_ms)
+    except BaseException:
+        lock.release()
+        raise
+    return Opened(store, durable=True, lock=lock)
