@@ -204,8 +204,8 @@ class MemoryStore:
     async def find(self, query: TaskQuery) -> list[Task]:
         """Tasks that fit."""
         self._check_open()
-        fitting = [entry for entry in self._entries.values() if _fits(entry.task, query)]
-        fitting.sort(key=lambda entry: _place(entry, query.sort.by), reverse=query.sort.reverse)
+        fitting = [entry for entry in self._entries.values() if fits(entry.task, query)]
+        fitting.sort(key=lambda entry: place(entry, query.sort.by), reverse=query.sort.reverse)
         return [entry.task for entry in fitting[query.offset : query.offset + query.limit]]
 
     async def moves(self, since: int, limit: int = 1000) -> list[Move]:
@@ -392,22 +392,3 @@ def _ended(attempt: Attempt, report: Report) -> Attempt:
         error=verdict.failure if isinstance(verdict, Fail | RetryAt) else None,
         usage=report.usage,
     )
-
-
-def _fits(task: Task, query: TaskQuery) -> bool:
-    return (
-        (not query.statuses or task.status in query.statuses)
-        and query.priority in (None, task.spec.priority)
-        and query.workstream_id in (None, task.spec.workstream_id)
-        and (not query.text or mentions(task, query.text.lower()))
-    )
-
-
-def _place(entry: Entry, by: str) -> tuple[int, int]:
-    match by:
-        case "priority":
-            return entry.task.spec.priority.level, entry.seq
-        case "status":
-            return BY_STATUS.index(entry.task.status), entry.seq
-        case _:
-            return 0, entry.seq
