@@ -16,9 +16,10 @@ from acode.model.task import Attempt, DeadLetter, Lease, Move, Record, Submissio
 from acode.model.verdict import Fail, Report, RetryAt
 from acode.store import transitions
 from acode.store.admission import admit
-from acode.store.base import BY_STATUS, Added, Claim, Counts, TaskQuery, Tidied
-from acode.store.memory.entry import Entry, mentions
+from acode.store.base import Added, Claim, Counts, TaskQuery, Tidied
+from acode.store.memory.entry import Entry
 from acode.store.memory.intake import present
+from acode.store.memory.listing import fits, place
 from acode.store.memory.ready import ReadyTasks
 
 AGEING_MS = 600_000

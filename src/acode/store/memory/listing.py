@@ -2,7 +2,7 @@
 
 from acode.model.task import Task
 from acode.store.base import BY_STATUS, TaskQuery
-from acode.store.memory.entry import Entry
+from acode.store.memory.entry import Entry, mentions
 
 
 def fits(task: Task, query: TaskQuery) -> bool:
