@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.workspace.kit import TASK, Steward, make_repository
+from tests.workspace.kit import SOMEBODY, TASK, Steward, make_repository
 
 FILES: dict[str, str | bytes] = {
     "README.md": "hello\n",
@@ -31,6 +31,9 @@ class Way(NamedTuple):
 
 WAYS = {
     "plain": Way("plain"),
+    "warm": Way("warm"),
+    "overlay-root": Way("overlay"),
+    "overlay-somebody": Way("overlay", SOMEBODY),
 }
 
 

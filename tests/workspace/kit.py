@@ -20,10 +20,7 @@ def git(place: Path, *words: str, **more: Any) -> str:
         "PATH": os.environ["PATH"],
         "HOME": str(place),
         "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_CONFIG_COUNT": "1",
-        "GIT_CONFIG_KEY_0": "safe.directory",
-        "GIT_CONFIG_VALUE_0": "*",
+        "GIT_CONFIG_GLOBAL": str(Path(__file__).with_name("gitconfig")),
         **{
             f"GIT_{who}_{what}": "user"
             for who in ("AUTHOR", "COMMITTER")

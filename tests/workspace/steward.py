@@ -1,5 +1,7 @@
 """The process beside a test: `python -m tests.workspace.steward [UID]`, one JSON order a line."""
 
+import codecs
+import ctypes
 import json
 import os
 import subprocess
@@ -13,6 +15,8 @@ from acode.runner.identity import myself
 from acode.workspace.base import CommitText, Order, Workspace
 from acode.workspace.opening import open_workspace
 from acode.workspace.results import restore
+
+PR_SET_DUMPABLE = 4
 
 open_ones: dict[str, Workspace] = {}
 
@@ -61,9 +65,13 @@ def do_restore(project: str, task: str) -> str:
 def main() -> None:
     if sys.argv[1]:
         uid = int(sys.argv[1])
+        os.environ["HOME"] = "/nonexistent"
+        codecs.lookup("ascii")  # what is not loaded yet may be out of reach afterwards
         os.setgroups([])
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
+        # As if it had been started by that user: whoever changes users owns nothing of itself.
+        ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
     verbs = {
         name.removeprefix("do_"): verb for name, verb in globals().items() if name[:3] == "do_"
     }

@@ -39,6 +39,11 @@ class Conventions(msgspec.Struct, frozen=True):
     exclude: str = ""
     attributes: str = ""
 
+    @property
+    def id_bytes(self) -> int:
+        """How long the names of objects are."""
+        return 32 if ("extensions.objectformat", "sha256") in self.settings else 20
+
     def config(self) -> str:
         """As a configuration file of git."""
         version = "1" if any(name.startswith("extensions.") for name, _ in self.settings) else "0"

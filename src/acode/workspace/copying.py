@@ -24,6 +24,13 @@ def copy_file(source: str, target: str) -> None:
         os.close(reading)
 
 
+def copy_index(source: str, target: str) -> None:
+    """Copy an index with its time: git tells by it which files may have changed unnoticed."""
+    copy_file(source, target)
+    status = os.stat(source)
+    os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
 def _copy_content(reading: int, writing: int) -> None:
     with suppress(OSError):
         fcntl.ioctl(writing, _FICLONE, reading)

@@ -14,7 +14,7 @@ import msgspec
 
 from acode.errors import WorkspaceFailed
 from acode.model.worker import ProcessIdentity
-from acode.workspace.copying import copy_file
+from acode.workspace.copying import copy_index
 from acode.workspace.removal import remove
 from acode.workspace.repository import Repository
 
@@ -52,14 +52,14 @@ def register(repository: Repository, entry: Entry, tree: str, commit: str, index
     if os.path.isdir(os.path.join(entry.common, "reftable")):
         _add_by_git(repository, entry, draft, commit)
         _write(f"{entry.path}/gitdir", f"{tree}/.git\n")
-        copy_file(index, f"{entry.path}/index")
+        copy_index(index, f"{entry.path}/index")
     else:
         os.mkdir(draft)
         _write(f"{draft}/HEAD", f"{commit}\n")
         _write(f"{draft}/commondir", "../..\n")
         _write(f"{draft}/gitdir", f"{tree}/.git\n")
         _write(f"{draft}/locked", f"{entry.reason}\n")
-        copy_file(index, f"{draft}/index")
+        copy_index(index, f"{draft}/index")
         _move_into_place(draft, entry.path)
     _write(f"{tree}/.git", f"gitdir: {entry.path}\n")
 

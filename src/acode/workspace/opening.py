@@ -10,13 +10,15 @@ from acode.workspace.base import Order, Workspace
 from acode.workspace.conventions import signature
 from acode.workspace.entry import new_name, register
 from acode.workspace.including import bring_along
+from acode.workspace.overlay import Overlay, works
 from acode.workspace.plain import Plain, Source
 from acode.workspace.repository import Repository, base_commit, find_repository
 from acode.workspace.scratch import InProject, Scratch
 from acode.workspace.state import Record, State, directory_of
+from acode.workspace.warm import Warm
 from acode.workspace.worktree import Worktree, notes_of
 
-SOURCES: dict[str, Source] = {source.name: source for source in (Plain(),)}
+SOURCES: dict[str, Source] = {source.name: source for source in (Plain(), Warm(), Overlay())}
 
 
 def open_workspace(order: Order) -> Workspace:
@@ -85,7 +87,15 @@ def _open_worktree(order: Order, repository: Repository, base: str) -> Worktree:
 
 def choose(order: Order) -> tuple[Source, tuple[str, ...]]:
     """Where the tree comes from, and what to say if it is not as was asked for."""
-    return SOURCES.get(order.strategy, SOURCES["plain"]), ()
+    wanted, notes = order.strategy, []
+    if wanted in ("auto", "overlay") and not order.keep:
+        if works(os.path.dirname(order.trees), order.owner.boot_id):
+            return SOURCES["overlay"], ()
+        if wanted == "overlay":
+            notes.append("overlay mounts do not work here: ready trees are used")
+    if wanted == "plain" or order.warm == 0:
+        return SOURCES["plain"], tuple(notes)
+    return SOURCES["warm"], tuple(notes)
 
 
 def free_place(order: Order) -> str:

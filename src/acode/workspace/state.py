@@ -12,6 +12,7 @@ from acode.workspace.repository import Repository
 from acode.workspace.treegit import TreeGit
 
 FOLDER = ".state"
+DRAFT = ".new-"
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,6 +66,16 @@ class State:
         """What was brought along from the user's checkout, and is no change of the task's."""
         return self.path("copied")
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether everything worth keeping is kept; from then on the tree may be half gone."""
+        return os.path.exists(self.path("kept"))
+
+    def mark_kept(self) -> None:
+        """Nothing in the tree is needed any more."""
+        with open(self.path("kept"), "wb"):
+            pass
+
     def path(self, name: str) -> str:
         """A file of ours about this workspace."""
         return os.path.join(self.directory, name)
@@ -83,8 +94,11 @@ class State:
 
     def write(self) -> None:
         """Write the record down; from now on a crash leaves something that can be found."""
-        os.makedirs(self.directory)
-        write_whole(self.path("record"), msgspec.json.encode(self.record))
+        draft = f"{os.path.dirname(self.directory)}/{DRAFT}{self.record.entry}"
+        os.makedirs(draft)
+        with open(f"{draft}/record", "wb") as file:
+            file.write(msgspec.json.encode(self.record))
+        os.rename(draft, self.directory)
 
     def remove(self) -> None:
         """Nothing is left to be done for this workspace. The record goes last."""
@@ -106,11 +120,3 @@ def read_state(directory: str) -> State | None:
             return State(msgspec.json.decode(file.read(), type=Record))
     except (FileNotFoundError, msgspec.MsgspecError):
         return None
-
-
-def write_whole(path: str, data: bytes) -> None:
-    """Write a file so that nobody ever sees half of it."""
-    draft = f"{path}.{os.getpid()}.new"
-    with open(draft, "wb") as file:
-        file.write(data)
-    os.replace(draft, path)

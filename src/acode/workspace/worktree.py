@@ -8,7 +8,7 @@ from acode.errors import WorkspaceFailed
 from acode.workspace import results
 from acode.workspace.base import Collected, CommitText
 from acode.workspace.conventions import read_made
-from acode.workspace.copying import copy_file
+from acode.workspace.copying import copy_index
 from acode.workspace.plain import Source
 from acode.workspace.results import Work
 from acode.workspace.snapshot import take
@@ -82,6 +82,7 @@ class Worktree:
         else:
             if not self._is_kept:
                 self.save()
+            self._state.mark_kept()
             self._source.release(self._state, reuse=reuse)
         self._is_closed = True
 
@@ -104,7 +105,7 @@ class Worktree:
         if not stat.S_ISDIR(os.lstat(state.tree).st_mode):
             raise WorkspaceFailed(f"{state.tree} is no directory any more")
         git = state.git()
-        copy_file(state.index, git.index)
+        copy_index(state.index, git.index)
         snapshot = take(git, record.order.max_file_bytes)
         git.remove()
         head = results.head_of(record.repository, state.entry.path, record.base)

@@ -1,0 +1,112 @@
+"""Shared checkouts that are never changed: one for each commit in use, below all its overlays."""
+
+import fcntl
+import os
+from collections.abc import Callable
+
+from acode.errors import WorkspaceFailed
+from acode.workspace.checkout import check_out, settle
+from acode.workspace.copying import copy_index
+from acode.workspace.removal import discard, remove
+from acode.workspace.state import State
+
+FOLDER = ".bases"
+
+
+class Base:
+    """A shared checkout in use. While the lock is held nobody drops it; a crash lets it go."""
+
+    def __init__(self, directory: str, lock: int) -> None:
+        self.tree = os.path.join(directory, "tree")
+        self.index = os.path.join(directory, "index")
+        self.made = os.path.join(directory, "made")
+        self._lock = lock
+
+    def lend_index(self, target: str) -> None:
+        """The index for one workspace: the same file once it has settled, a copy before."""
+        if settle(self.index):
+            os.link(self.index, target)
+        else:
+            copy_index(self.index, target)
+
+    def let_go(self) -> None:
+        """Not used any more."""
+        os.close(self._lock)
+
+
+def hold(state: State) -> Base:
+    """The shared checkout of a workspace's commit; whoever needs it first makes it."""
+    folder = os.path.join(state.base_dir, FOLDER)
+    directory = os.path.join(folder, state.record.key)
+    os.makedirs(folder, exist_ok=True)
+    lock = _lock(f"{directory}.lock", fcntl.LOCK_SH)
+    if not os.path.isdir(directory):
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not os.path.isdir(directory):
+            try:
+                _make(state, directory)
+            except BaseException:
+                os.close(lock)
+                raise
+        fcntl.flock(lock, fcntl.LOCK_SH)
+    os.utime(lock)
+    return Base(directory, lock)
+
+
+def hold_existing(state: State) -> Base:
+    """The same for a workspace that was made by somebody else."""
+    directory = os.path.join(state.base_dir, FOLDER, state.record.key)
+    lock = _lock(f"{directory}.lock", fcntl.LOCK_SH)
+    if os.path.isdir(directory):
+        return Base(directory, lock)
+    os.close(lock)
+    raise WorkspaceFailed(f"{directory} is gone, and what was changed cannot be told without it")
+
+
+def _lock(path: str, how: int) -> int:
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fcntl.flock(descriptor, how)
+        # Whoever dropped the base has removed this file too, and the lock with it.
+        if os.fstat(descriptor).st_nlink:
+            return descriptor
+        os.close(descriptor)
+
+
+def _make(state: State, directory: str) -> None:
+    draft = os.path.join(os.path.dirname(directory), f".new-{os.path.basename(directory)}")
+    remove(draft)
+    os.makedirs(draft)
+    record = state.record
+    check_out(record.repository, record.base, os.path.join(draft, "tree"), draft)
+    os.rename(draft, directory)
+
+
+def drop_unused(base_dir: str, is_old: Callable[[float], bool]) -> int:
+    """Remove shared checkouts that nobody uses and that were last used long ago."""
+    folder = os.path.join(base_dir, FOLDER)
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    return sum(_drop(base_dir, folder, name, is_old) for name in names if name.endswith(".lock"))
+
+
+def _drop(base_dir: str, folder: str, name: str, is_old: Callable[[float], bool]) -> bool:
+    path = os.path.join(folder, name)
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not is_old(os.fstat(descriptor).st_mtime):
+            return False
+        directory = path.removesuffix(".lock")
+        remove(os.path.join(folder, f".new-{os.path.basename(directory)}"))
+        if os.path.isdir(directory):
+            discard(directory, base_dir)
+        os.unlink(path)
+    except (BlockingIOError, FileNotFoundError):
+        return False
+    else:
+        return True
+    finally:
+        os.close(descriptor)

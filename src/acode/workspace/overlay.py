@@ -1,0 +1,121 @@
+"""Copy on write: a tree is a mount over a shared checkout, with the changes in a layer of its own.
+
+The mount is in a namespace of the calling process: nobody else sees it, and it ends with the
+process. The layer with the changes is an ordinary directory, so nothing is lost with the mount.
+"""
+
+import os
+from contextlib import suppress
+
+from acode.errors import WorkspaceFailed
+from acode.workspace.bases import FOLDER, Base, hold, hold_existing
+from acode.workspace.entry import unregister
+from acode.workspace.mounts import enter_namespace, mount_overlay, mounts_below, unmount
+from acode.workspace.removal import discard, remove
+from acode.workspace.state import State
+
+
+class Overlay:
+    """Mounts, and throws the layer away."""
+
+    name = "overlay"
+
+    def __init__(self) -> None:
+        self._held: dict[str, tuple[Base, int]] = {}
+        """The bases that this process holds, and the devices that are the mounts over them."""
+
+    def fill(self, state: State) -> None:
+        """Mount over the shared checkout, which is made if this is the first need of it."""
+        base = hold(state)
+        try:
+            base.lend_index(state.index)
+            os.link(base.made, state.made)
+            for directory in (state.path("upper"), state.path("work"), state.tree):
+                os.mkdir(directory)
+            self._mount(state, base)
+        except BaseException:
+            base.let_go()
+            raise
+
+    def _mount(self, state: State, base: Base) -> None:
+        enter_namespace()
+        mount_overlay(base.tree, state.path("upper"), state.path("work"), state.tree)
+        self._held[state.directory] = base, os.stat(state.tree).st_dev
+
+    def attach(self, state: State) -> None:
+        """Mount again what a crash, or a task with all rights, has unmounted."""
+        base, device = self._held.get(state.directory, (None, 0))
+        if base is not None and os.stat(state.tree).st_dev == device:
+            return
+        self._unmount(state)
+        if not os.path.isdir(state.path("upper")):
+            raise WorkspaceFailed(f"{state.path('upper')} is gone, and the changes with it")
+        remove(state.path("work"))
+        for directory in (state.path("work"), state.tree):
+            os.makedirs(directory, exist_ok=True)
+        self._mount(state, base or hold_existing(state))
+
+    def _unmount(self, state: State) -> None:
+        for point in mounts_below(state.tree):
+            unmount(point)
+
+    def release(self, state: State, *, reuse: bool) -> None:  # noqa: ARG002
+        """Unmount, and throw the layer away."""
+        self._unmount(state)
+        unregister(state.entry)
+        with suppress(FileNotFoundError):
+            os.rmdir(state.tree)
+        for layer in ("upper", "work"):
+            discard(state.path(layer), state.base_dir)
+        state.remove()
+        base, _ = self._held.pop(state.directory, (None, 0))
+        if base is not None:
+            base.let_go()
+
+
+def works(base_dir: str, boot_id: str) -> bool:
+    """Whether such mounts can be made here; tried once, then remembered until the next boot."""
+    folder = os.path.join(base_dir, FOLDER)
+    os.makedirs(folder, exist_ok=True)
+    rights = os.stat("/proc/self/ns/user").st_ino
+    answer = os.path.join(folder, f"works-{os.geteuid()}-{rights}-{boot_id}")
+    for said in (True, False):
+        if os.path.exists(f"{answer}-{said}"):
+            return said
+    said = _try(os.path.join(folder, f".try-{os.getpid()}"))
+    with open(f"{answer}-{said}", "wb"):
+        return said
+
+
+def _try(place: str) -> bool:
+    """In a child, because this process may not want the namespaces if it does not work."""
+    child = os.fork()
+    if child == 0:
+        with suppress(BaseException):
+            _exercise(place)
+            os._exit(0)
+        os._exit(1)
+    worked = os.waitpid(child, 0)[1] == 0
+    remove(place)
+    return worked
+
+
+def _exercise(place: str) -> None:
+    """What a task may do: write, delete, replace a directory by another of the same name."""
+    lower, upper, work, point = (os.path.join(place, name) for name in ("l", "u", "w", "m"))
+    for directory in (f"{lower}/folder", upper, work, point):
+        os.makedirs(directory)
+    _write(f"{lower}/folder/file")
+    enter_namespace()
+    mount_overlay(lower, upper, work, point)
+    _write(f"{point}/new")
+    os.unlink(f"{point}/folder/file")
+    os.rmdir(f"{point}/folder")
+    os.mkdir(f"{point}/folder")
+    if os.listdir(f"{point}/folder") or not os.path.exists(f"{lower}/folder/file"):
+        raise WorkspaceFailed("overlays do not hide what was deleted")
+
+
+def _write(path: str) -> None:
+    with open(path, "wb") as file:
+        file.write(b"x")
