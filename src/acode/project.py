@@ -104,6 +104,11 @@ class Project(msgspec.Struct, frozen=True):
         return self._path("run", "login")
 
     @property
+    def pauses_file(self) -> str:
+        """Which types of tasks wait for their service."""
+        return self._path("run", "pauses.json")
+
+    @property
     def token_file(self) -> str:
         """The key to the HTTP door."""
         return self._path("run", "token")

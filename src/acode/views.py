@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol, assert_never
 
 from acode.clock import iso
+from acode.model.agent import AgentRun
 from acode.model.ending import (
     Cancelled,
     Ending,
@@ -52,7 +53,31 @@ def task_view(record: Record, defaults: Defaults) -> View:
         "history": [move_view(move) for move in record.history],
         "attempts": [attempt_view(attempt) for attempt in record.attempts],
         **_choices(record.task.spec),
-        "checks": (record.task.result or _NOTHING).checks,
+        **_told(record.task.result or _NOTHING),
+    }
+
+
+def _told(result: Result) -> View:
+    """What the checks, the function or the agent said."""
+    agent = result.agent
+    return {
+        "checks": result.checks,
+        "value": result.value,
+        "agent": None if agent is None else agent_view(agent),
+    }
+
+
+def agent_view(run: AgentRun) -> View:
+    """What a coding agent said of its run."""
+    return {
+        "sessionId": run.session_id,
+        "model": run.model,
+        "turns": run.turns,
+        "costUsd": run.cost_usd,
+        "durationMs": run.duration_ms,
+        "isError": run.is_error,
+        "result": run.result,
+        "limit": run.limit and {"message": run.limit.message, "resetsAt": iso(run.limit.resets_at)},
     }
 
 
@@ -132,6 +157,7 @@ def no_pool_view(counts: Counts, mode: str) -> View:
         "backpressure": None,
         "apiUrl": None,
         "circuits": [],
+        "pauses": [],
         "workers": [],
     }
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterator
 from itertools import takewhile
 from typing import NamedTuple, assert_never
 
-from acode.clock import iso
+from acode.clock import from_iso, iso
 from acode.human import ago, number
 from acode.model.state import Status
 from acode.model.task import CancelWish, Record, Task
@@ -65,9 +65,18 @@ async def _pending(case: Case) -> AsyncIterator[str]:
     else:
         yield f"it is ready since {iso(task.ready_at)} ({ago(task.ready_at, case.now)})"
         yield await _place(case)
-    for reason in _circuit(case):
+    for reason in (*_paused(case), *_circuit(case)):
         yield reason
     yield _workers(case.pool)
+
+
+def _paused(case: Case) -> Iterator[str]:
+    kind = case.task.spec.kind
+    for pause in case.pool["pauses"] if case.pool else ():
+        if pause["type"] == kind:
+            when = f"until {pause['until']} ({ago(from_iso(pause['until']), case.now)})"
+            yield f"{kind} tasks are paused {when}: {pause['reason']}"
+            yield "acode queue resume tries at once"
 
 
 def _circuit(case: Case) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from acode.cli.context import Context, drive
@@ -20,7 +21,17 @@ def _pause(context: Context) -> int:
 
 
 def _resume(context: Context) -> int:
+    _lift_pauses(context)
     return _hold(context, paused=False)
+
+
+def _lift_pauses(context: Context) -> None:
+    """Tasks of agents whose usage limit was reached are tried again, too."""
+    try:
+        ask(context.app.project.control_socket, "lift")
+    except (PoolNotRunning, WorkerTimeout):
+        with suppress(FileNotFoundError):
+            os.unlink(context.app.project.pauses_file)
 
 
 def _hold(context: Context, *, paused: bool) -> int:

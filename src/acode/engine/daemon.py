@@ -135,6 +135,7 @@ class Daemon:
             "status": self._status,
             "scale": self._scale,
             "stop": self._stop,
+            "lift": self._lift,
             "recovery": self._recovery,
             "feed": self._feed,
             "figures": self._figures,
@@ -163,6 +164,11 @@ class Daemon:
             self._ask_to_stop(True)
         self._stopping.set()
         return {"stopping": True, "pid": os.getpid()}
+
+    async def _lift(self, _request: dict[str, Any]) -> dict[str, Any]:
+        self._engine.dispatcher.pauses.lift()
+        self._engine.bell.ring()
+        return {}
 
     async def _recovery(self, _request: dict[str, Any]) -> dict[str, Any]:
         found: dict[str, Any] = msgspec.to_builtins(self._engine.recovery)

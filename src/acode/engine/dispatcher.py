@@ -7,8 +7,9 @@ from typing import assert_never
 
 from msgspec import convert
 
-from acode.clock import Clock, ticks
+from acode.clock import Clock, iso, ticks
 from acode.engine.circuits import Circuits
+from acode.engine.pauses import Pauses
 from acode.engine.port import Assigner
 from acode.engine.roster import Roster, Slot
 from acode.errors import AcodeError, LeaseLost
@@ -50,6 +51,7 @@ class Dispatcher:
         settings: Settings,
         clock: Clock,
         events: Events,
+        pauses: Pauses | None = None,
     ) -> None:
         self._store = store
         self._roster = roster
@@ -60,6 +62,7 @@ class Dispatcher:
         self._limit = settings.workers.pool_limits.concurrent_tasks
         self._retry = convert(settings.retry, Retry, from_attributes=True)
         self.circuits = Circuits(convert(settings.breaker, Breaker, from_attributes=True), clock)
+        self.pauses = pauses or Pauses(clock)
         self._polling = Polling(
             poll_interval_ms=settings.workers.poll_interval_ms,
             max_ms=settings.workers.idle_backoff_max_ms,
@@ -110,6 +113,9 @@ class Dispatcher:
 
     async def _next_ready_in(self) -> int | None:
         oldest = (await self._store.counts()).oldest_ready_at
+        paused = self.pauses.next_end_in()
+        if paused is not None and oldest is not None and oldest <= self._clock.now():
+            return paused  # what is ready may be just what is paused
         return None if oldest is None else oldest - self._clock.now()
 
     async def _claim_for(self, slots: list[Slot]) -> bool:
@@ -134,7 +140,7 @@ class Dispatcher:
         return Claim(
             len(slots),
             lambda tasks: match(tasks, idle, affinity, allowances),
-            self.circuits.held(),
+            [*self.circuits.held(), *self.pauses.held()],
         )
 
     async def _hand_over(self, lease: Lease) -> None:
@@ -176,6 +182,7 @@ class Dispatcher:
             return
         if ended.setback is not None:
             self._rest_after_setback(ended.setback)
+        self._respect_limit(lease, ended)
         if ended.leaves:
             slot.hang_up()
         goes_on = slot.link is not None and not slot.leaving
@@ -193,6 +200,16 @@ class Dispatcher:
         self._setback_over = ticks() + SETBACK_SECONDS
         note = f"{self._setback}; trying again in {SETBACK_SECONDS:g} s"
         self._events.emit(PoolNote("error", note))
+
+    def _respect_limit(self, lease: Lease, ended: Ended) -> None:
+        """A service that takes no more requests is not asked again before it does."""
+        limit = ended.agent.limit if ended.agent is not None else None
+        if limit is None or not isinstance(ended.ending, Released):
+            return
+        kind, until = lease.task.spec.kind, limit.resets_at or ended.ended_at
+        if self.pauses.hold(kind, until, limit.message):
+            note = f"{kind} tasks are paused until {iso(until)}: {limit.message}"
+            self._events.emit(PoolNote("warning", note))
 
     def _set_free(self, slot: Slot, token: str, has_next: bool) -> None:
         slot.lease = None
@@ -244,6 +261,7 @@ class Dispatcher:
 
     async def spooled(self, lease: Lease, ended: Ended) -> None:
         """An ending that its worker left on disk."""
+        self._respect_limit(lease, ended)
         await self._finish(lease, ended, self._outcome(lease, ended), None)
 
     def _outcome(self, lease: Lease, ended: Ended, crashes: int = 0) -> Outcome:
@@ -259,6 +277,7 @@ class Dispatcher:
                 artifacts=ended.artifacts,
                 checks=ended.checks,
                 value=ended.value,
+                agent=ended.agent,
             ),
             retry_limit=lease.task.spec.retry_limit,
             default_limit=self._tasks.retry_limit,

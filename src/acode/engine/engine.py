@@ -8,6 +8,7 @@ from acode.engine.bell import Bell, BellSocket
 from acode.engine.dispatcher import Dispatcher
 from acode.engine.janitor import Janitor
 from acode.engine.orders import Orders
+from acode.engine.pauses import Pauses
 from acode.engine.pool import Pool
 from acode.engine.recovery import Recoverer, Recovery
 from acode.engine.reporting import Reporting
@@ -44,7 +45,8 @@ class Engine:
         self.store = SqliteStore.open(project.queue_db, clock, ageing_ms=ageing_ms)
         self.roster = Roster(events)
         orders = Orders(settings, project.root, environ)
-        dispatcher = Dispatcher(self.store, self.roster, orders, settings, clock, events)
+        pauses = Pauses(clock, project.pauses_file)
+        dispatcher = Dispatcher(self.store, self.roster, orders, settings, clock, events, pauses)
         self.dispatcher = dispatcher
         self._supervisor = Supervisor(
             self.roster,

@@ -3,10 +3,12 @@
 import os
 from collections.abc import Mapping
 
+from acode.model.agent import AgentRules
 from acode.model.task import Lease, TaskSpec, WorkspaceKind
 from acode.policy.commands import SHELL, argv_of
 from acode.runner.environment import chosen
 from acode.settings import Settings
+from acode.settings.tree import Agent
 from acode.worker.messages import Assignment, Check
 
 
@@ -23,6 +25,11 @@ class Orders:
         }
         self._checks = _checks(settings)
         self._repositories = _possible_repositories(project_root)
+        agents = settings.agents.items()
+        self._rules = {name: _rules(agent) for name, agent in agents}
+        self._verified = {
+            name: (_check("verify", agent.verify),) for name, agent in agents if agent.verify
+        }
 
     def assignment(self, lease: Lease) -> Assignment:
         """Everything the worker needs to know."""
@@ -38,9 +45,10 @@ class Orders:
             cwd=spec.cwd,
             workspace=spec.workspace or self._default_workspace(),
             base=spec.base,
-            checks=self._checks,
+            checks=self._checks + self._verified.get(spec.type, ()),
             artifacts=(*self._settings.tasks.artifacts, *spec.artifacts),
             title=_title(spec),
+            agent=self._rules.get(spec.type),
         )
 
     def _default_workspace(self) -> WorkspaceKind | None:
@@ -64,7 +72,19 @@ def _possible_repositories(directory: str) -> list[str]:
 def _checks(settings: Settings) -> tuple[Check, ...]:
     tasks = settings.tasks
     lines = {"buildCommand": tasks.build_command, "testCommand": tasks.test_command}
-    return tuple(Check(name, (SHELL, "-c", line)) for name, line in lines.items() if line)
+    return tuple(_check(name, line) for name, line in lines.items() if line)
+
+
+def _check(name: str, line: str) -> Check:
+    return Check(name, (SHELL, "-c", line))
+
+
+def _rules(agent: Agent) -> AgentRules:
+    return AgentRules(
+        format=agent.format,
+        idle_timeout_seconds=agent.idle_timeout_seconds,
+        result_grace_seconds=agent.result_grace_seconds,
+    )
 
 
 def _title(spec: TaskSpec) -> str:

@@ -41,6 +41,7 @@ def pool_view(
         "backpressure": dispatcher.backpressure,
         "apiUrl": None,
         "circuits": dispatcher.circuits.seen(),
+        "pauses": dispatcher.pauses.seen(),
         "workers": workers,
     }
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from acode.model.agent import AgentRun
 from acode.model.ending import Ending, Usage
 from acode.model.failure import Failure
 from acode.model.priority import Priority
@@ -82,6 +83,8 @@ class Result(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_default
     checks: dict[str, int] = {}
     """Exit codes of the commands that checked it, by name."""
     value: Any = None
+    agent: AgentRun | None = None
+    """What a coding agent said of its run."""
 
 
 class CancelWish(StrEnum):

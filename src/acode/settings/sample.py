@@ -117,6 +117,10 @@ TEXT = """\
 #  claude-code:
 #    command: [claude, -p, "{prompt}", --output-format, stream-json, --verbose]
 #    pass: [ANTHROPIC_API_KEY]
+#    format: auto                 # auto | stream-json | text: how its output is read
+#    idleTimeoutSeconds: 900      # ended when it prints nothing for so long; 0: never
+#    resultGraceSeconds: 10       # ended when it stays so long after its result; 0: never
+#    verify: null                 # runs after it, like testCommand: what it did is good if this is
 
 #results:                         # what tasks have changed
 #  author: acode <acode@localhost>   # of the commits on the branches acode/<task-id>

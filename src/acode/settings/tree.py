@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field, structs
 
+from acode.model.agent import AgentFormat
 from acode.model.task import Mode
 
 _YEAR_SECONDS = 365 * 24 * 3600
@@ -248,6 +249,10 @@ class Agent(Section, frozen=True):
 
     command: Annotated[Texts, Meta(min_length=1)]
     pass_: Texts = field(name="pass", default=())
+    format: AgentFormat = AgentFormat.AUTO
+    idle_timeout_seconds: SecondsOrNone = 900
+    result_grace_seconds: SecondsOrNone = 10
+    verify: Text | None = None
 
 
 CLAUDE_CODE = Agent(

@@ -35,12 +35,18 @@ class Circuit(NamedTuple):
     workstream_id: str | None
 
 
+class WholeKind(NamedTuple):
+    """One kind of task in every workstream."""
+
+    kind: str
+
+
 class Claim(NamedTuple):
     """A wish for work: at most `limit` tasks, none from a held circuit, for these workers."""
 
     limit: int
     assign: Assign
-    held: Collection[Circuit] = ()
+    held: Collection[Circuit | WholeKind] = ()
 
 
 class Added(NamedTuple):

@@ -4,6 +4,7 @@ import os
 import signal
 from contextlib import suppress
 from functools import partial
+from math import inf
 
 from msgspec.structs import replace
 
@@ -24,6 +25,7 @@ from acode.observe.log import OutputLog
 from acode.policy.blocked.refusal import refusal
 from acode.policy.failures import explain
 from acode.runner.pipes import read_available
+from acode.worker.agent import Agent
 from acode.worker.course import Course
 from acode.worker.direct import Direct
 from acode.worker.guided import Guided
@@ -71,6 +73,9 @@ class Attempt:
         self._timeout_at = ticks() + assignment.timeout_seconds
         self._kill_at: float | None = None
         self._hopeless_at: float | None = None
+        self._agent = Agent.of(assignment, clock)
+        self._claim: Failure | None = None
+        """What the agent itself says went wrong."""
 
     def start(self, inherited: dict[str, str], strangers: set[int]) -> None:
         """Begin; a command that cannot be started ends at once."""
@@ -93,8 +98,13 @@ class Attempt:
         """Write down what has come; says whether there was anything."""
         data = read_available(descriptor)
         if data:
-            self._output.write(tag, data, self._clock.now())
+            agent = None if self._checked else self._agent
+            self._write(tag, data if agent is None else agent.read(tag, data))
         return bool(data)
+
+    def _write(self, tag: str, words: bytes) -> None:
+        if words:
+            self._output.write(tag, words, self._clock.now())
 
     # Time.
 
@@ -103,11 +113,22 @@ class Attempt:
         """When this attempt needs attention although nothing happens."""
         waits = [t for t in (self._kill_at, self._hopeless_at) if t is not None]
         if self._can_time_out():
-            waits.append(self._timeout_at)
+            waits += (self._timeout_at, self._patience)
         return min(waits, default=None)
 
     def _can_time_out(self) -> bool:
-        return self._stopped_as is None and self.ended is None and not self._is_collecting
+        is_over = self.ended is not None or self._is_collecting or self._is_leaving
+        return self._stopped_as is None and not is_over
+
+    @property
+    def _is_leaving(self) -> bool:
+        """Whether an agent that has done its work is being ended."""
+        return self._agent is not None and self._agent.is_leaving and not self._checked
+
+    @property
+    def _patience(self) -> float:
+        """Until when an agent may go on like this."""
+        return inf if self._agent is None or self._checked else self._agent.deadline
 
     def on_time(self) -> None:
         """Do what is due."""
@@ -119,6 +140,10 @@ class Attempt:
         elif self._can_time_out() and now >= self._timeout_at:
             self.on_remark("W", f"timed out after {self.assignment.timeout_seconds:g} s")
             self._stop(TimedOut(self.assignment.timeout_seconds), force=False)
+        elif self._can_time_out() and self._agent is not None and now >= self._patience:
+            why, ending = self._agent.due()
+            self.on_remark("W", why)
+            self._stop(ending, force=False)
 
     def _give_up(self) -> None:
         self._hopeless_at = None
@@ -136,7 +161,8 @@ class Attempt:
         self.on_remark("W", "cancelled" if why is Why.CANCEL else "interrupted; it will run again")
         self._stop(ending, force=force)
 
-    def _stop(self, ending: Ending, *, force: bool) -> None:
+    def _stop(self, ending: Ending | None, *, force: bool) -> None:
+        """End the command; without a reason it counts as if it had ended by itself."""
         if self._course is None or self.ended is not None:
             return
         # The first reason stands; a second one can only make it faster.
@@ -201,6 +227,8 @@ class Attempt:
             return
         if self._checked:
             self._note_check()
+        elif self._agent is not None:
+            self._judge(self._agent)
         if self._succeeded() and self._checked < len(self.assignment.checks):
             self._check(self._course)
         else:
@@ -209,7 +237,13 @@ class Attempt:
             self._course.collect(success=self._succeeded())
 
     def _succeeded(self) -> bool:
-        return self._stopped_as is None and self._last == Exited(0)
+        return self._stopped_as is None and self._last == Exited(0) and self._claim is None
+
+    def _judge(self, agent: Agent) -> None:
+        self._write("O", agent.rest())
+        ending, self._claim = agent.judged(self._stopped_as or self._last)
+        if self._stopped_as is None:
+            self._last = ending
 
     def _check(self, course: Course) -> None:
         check = self.assignment.checks[self._checked]
@@ -263,6 +297,7 @@ class Attempt:
             branch=kept.branch,
             patch=kept.patch,
             checks=self._checks,
+            agent=self._agent.run if self._agent else None,
             setback=setback,
         )
 
@@ -272,6 +307,8 @@ class Attempt:
             self.on_remark("X", f"the result cannot be kept: {kept.problem}")
             if ending == Exited(0):
                 return _not_kept(kept.problem)
+        if self._claim is not None:
+            return self._claim
         if self._checked and ending is self._last and (failure := explain(ending)) is not None:
             name = self.assignment.checks[self._checked - 1].name
             return replace(failure, message=f"{name} failed: {failure.message}")

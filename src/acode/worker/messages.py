@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from acode.model.agent import AgentRules, AgentRun
 from acode.model.ending import Ending, Usage
 from acode.model.failure import Failure
 from acode.model.task import WorkspaceKind
@@ -36,6 +37,8 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     artifacts: tuple[str, ...] = ()
     """Patterns of files in the workspace that are kept."""
     title: str = ""
+    agent: AgentRules | None = None
+    """For coding agents: how their output is read, and what they are held to."""
 
     @property
     def is_plain(self) -> bool:
@@ -61,6 +64,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """Exit codes of the checks that ran, by name."""
     value: Any = None
     """What a Python handler returned."""
+    agent: AgentRun | None = None
     setback: str | None = None
     """Why the machine, not the task, kept the command from starting."""
     leaves: bool = False

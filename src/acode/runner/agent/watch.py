@@ -4,9 +4,11 @@ from enum import Enum, auto
 from math import inf
 from typing import Final
 
+from msgspec.structs import replace
+
 from acode.clock import iso
 from acode.model.agent import AgentRules, AgentRun
-from acode.model.ending import Ending, Exited, Released, TimedOut
+from acode.model.ending import Ending, Exited, Released, Signalled, TimedOut
 from acode.model.failure import Category, Failure, FailureCode
 from acode.policy.failures import LONGEST_WAIT_MS
 from acode.runner.agent.stream import AgentStream
@@ -77,32 +79,41 @@ class AgentWatch:
             return self._done_at + self._rules.result_grace_seconds
         return self._heard_at + (self._rules.idle_timeout_seconds or inf)
 
-    def due(self, now: float) -> tuple[Due, str] | None:
-        """Whether to end it now, and why in words. Said once."""
+    @property
+    def is_leaving(self) -> bool:
+        """Whether it is ended because it did not end itself after its result."""
+        return self._ended_for is Due.DONE
+
+    def due(self, now: float) -> str | None:
+        """Why to end it now, in words. Said once."""
         if now < self.deadline:
             return None
         if self._done_at is not None and self._rules.result_grace_seconds:
             self._ended_for = Due.DONE
-            return Due.DONE, "the agent has printed its result and does not end; it is ended"
+            return "the agent has printed its result and does not end; it is ended"
         self._ended_for = Due.IDLE
-        return Due.IDLE, f"the agent was idle for {self._rules.idle_timeout_seconds:g} s"
+        return f"the agent was idle for {self._rules.idle_timeout_seconds:g} s"
 
     @property
-    def stopped_as(self) -> Ending:
+    def stopped_as(self) -> TimedOut | Exited:
         """The ending of an agent that was ended because it was due."""
         if self._ended_for is Due.IDLE:
             return TimedOut(self._rules.idle_timeout_seconds)
         return Exited(1 if self._stream.run.is_error else 0)
 
     def judged(self, ending: Ending, moment: int) -> tuple[Ending, Failure | None]:
-        """The ending as it counts, and the failure that it hides. For ends of its own only."""
+        """The ending as it counts, and the failure that it hides. Others' reasons stand."""
         run = self._stream.run
         if self._ended_for is Due.IDLE:
             return ending, _idle(self._rules.idle_timeout_seconds)
+        if self._ended_for is Due.DONE and isinstance(ending, Exited | Signalled):
+            ending = self.stopped_as
         if not isinstance(ending, Exited):
             return ending, None
         if run.limit is not None:
-            return Released(f"usage limit until {iso(limit_ends(run, moment))}"), None
+            until = limit_ends(run, moment)
+            self._stream.run = replace(run, limit=replace(run.limit, resets_at=until))
+            return Released(f"usage limit until {iso(until)}"), None
         if run.is_error and self._stream.has_result:
             return ending, _reported(run, self._stream.trouble)
         if ending.code == 0 and self._stream.speaks_events and not self._stream.has_result:

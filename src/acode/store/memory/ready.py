@@ -5,7 +5,7 @@ from collections.abc import Collection
 
 from acode.model.priority import Priority, aged_level
 from acode.model.state import Status
-from acode.store.base import Circuit
+from acode.store.base import Circuit, WholeKind
 from acode.store.memory.entry import Entry
 
 _Item = tuple[int, int, int, Entry]
@@ -27,7 +27,7 @@ class ReadyTasks:
         heap = self._heaps[entry.task.spec.priority.level]
         heapq.heappush(heap, (entry.task.ready_at, entry.seq, entry.turn, entry))
 
-    def first(self, limit: int, held: Collection[Circuit], now: int) -> list[Entry]:
+    def first(self, limit: int, held: Collection[Circuit | WholeKind], now: int) -> list[Entry]:
         """The most urgent ready tasks, none of a held circuit. They stay until they move."""
         found: list[Entry] = []
         passed: list[tuple[int, _Item]] = []
@@ -65,6 +65,8 @@ def _is_current(item: _Item) -> bool:
     return entry.turn == turn and entry.task.status is Status.PENDING
 
 
-def _is_held(entry: Entry, held: Collection[Circuit]) -> bool:
+def _is_held(entry: Entry, held: Collection[Circuit | WholeKind]) -> bool:
     spec = entry.task.spec
-    return bool(held) and Circuit(spec.kind, spec.workstream_id) in held
+    if not held:
+        return False
+    return Circuit(spec.kind, spec.workstream_id) in held or WholeKind(spec.kind) in held

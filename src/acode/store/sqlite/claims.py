@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from itertools import groupby
 
 from acode.model.task import Lease, Task
-from acode.store.base import Circuit, Claim
+from acode.store.base import Circuit, Claim, WholeKind
 from acode.store.sqlite.queries import sql
 from acode.store.sqlite.rows import LEVEL, SEQ, Row, task_from, text
 from acode.store.sqlite.steps import steps_of
@@ -28,7 +28,7 @@ def claim(tx: Transaction, claims: Sequence[Claim]) -> list[list[Lease]]:
     return [leases for held, alike in shared for leases in _claim(tx, list(alike), held)]
 
 
-def _claim(tx: Transaction, claims: list[Claim], held: Collection[Circuit]) -> list[list[Lease]]:
+def _claim(tx: Transaction, claims: list[Claim], held: Collection[Circuit | WholeKind]) -> list[list[Lease]]:
     rows = _candidates(tx, sum(max(0, one.limit) for one in claims), held)
     if not rows:
         return [[] for _ in claims]
@@ -40,7 +40,7 @@ def _claim(tx: Transaction, claims: list[Claim], held: Collection[Circuit]) -> l
     return [[next(rest) for _ in pairs] for pairs in assigned]
 
 
-def _candidates(tx: Transaction, limit: int, held: Collection[Circuit]) -> list[Row]:
+def _candidates(tx: Transaction, limit: int, held: Collection[Circuit | WholeKind]) -> list[Row]:
     if limit == 0 or tx.value("is_paused"):
         return []
     wanted = {"now": tx.now, "limit": limit, "ageing": tx.ageing_ms}

@@ -74,8 +74,12 @@ ORDER BY CASE WHEN :ageing > 0 THEN max(0, heads.level - (:now - heads.ready_at)
 LIMIT :limit;
 
 -- name: not_held
+-- A held circuit is a kind and a workstream, a kind that is held everywhere stands alone.
 (kind, ifnull(workstream_id, '')) NOT IN
-    (SELECT value ->> 0, ifnull(value ->> 1, '') FROM json_each(:held));
+    (SELECT value ->> 0, ifnull(value ->> 1, '') FROM json_each(:held)
+     WHERE json_array_length(value) = 2)
+AND kind NOT IN
+    (SELECT value ->> 0 FROM json_each(:held) WHERE json_array_length(value) = 1);
 
 -- name: lease
 WITH given (seq, number, worker_id, now, token) AS (VALUES {rows})

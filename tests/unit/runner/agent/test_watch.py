@@ -8,7 +8,7 @@ import pytest
 from acode.model.agent import AgentFormat, AgentRules, AgentRun, UsageLimit
 from acode.model.ending import Cancelled, Ending, Exited, Released, Signalled, TimedOut
 from acode.model.failure import Category, FailureCode
-from acode.runner.agent.watch import UNKNOWN_RESET_MS, AgentWatch, Due, limit_ends
+from acode.runner.agent.watch import UNKNOWN_RESET_MS, AgentWatch, limit_ends
 
 NOW = 1_800_000_000_000
 RULES = AgentRules(idle_timeout_seconds=60, result_grace_seconds=5)
@@ -33,9 +33,8 @@ def test_an_agent_that_prints_nothing_is_ended() -> None:
     silent = watch(INIT, at=110.0)
     assert silent.deadline == 170
     assert silent.due(169.9) is None
-    due = silent.due(170)
-    assert due is not None
-    assert due[0] is Due.IDLE
+    assert silent.due(170) == "the agent was idle for 60 s"
+    assert not silent.is_leaving
     assert silent.stopped_as == TimedOut(60)
     ending, failure = silent.judged(TimedOut(60), NOW)
     assert ending == TimedOut(60)
@@ -56,13 +55,17 @@ def test_every_sign_of_life_counts() -> None:
 def test_an_agent_that_stays_after_its_result_counts_by_the_result(failed: bool, code: int) -> None:
     done = watch(result(is_error=failed), at=110.0)
     assert done.deadline == 115
-    due = done.due(115)
-    assert due is not None
-    assert due[0] is Due.DONE
-    assert done.stopped_as == Exited(code)
-    ending, failure = done.judged(done.stopped_as, NOW)
+    assert done.due(115)
+    assert done.is_leaving
+    ending, failure = done.judged(Signalled(15), NOW)
     assert ending == Exited(code)
     assert (failure is not None) is failed
+
+
+def test_a_user_who_cancels_an_agent_that_leaves_has_cancelled_it() -> None:
+    done = watch(result(), at=110.0)
+    assert done.due(115)
+    assert done.judged(Cancelled(), NOW) == (Cancelled(), None)
 
 
 def test_what_follows_the_result_gives_no_further_grace() -> None:
