@@ -3,10 +3,10 @@
 
 The prompt is a line of steps, divided by `;`:
 
-    say WORDS · write FILE WORDS · run COMMAND · rest SECONDS · huge BYTES · noise
-    limit SECONDS · fail WORDS · trouble NAME WORDS · silent · hang · exit CODE
+    say WORDS · write FILE WORDS · run COMMAND · rest SECONDS · wait FILE · huge BYTES · noise
+    limit SECONDS [FILE] · fail WORDS · trouble NAME WORDS · silent · hang · exit CODE
 
-It ends with a result, unless `silent`; `hang` stays after the result until it is killed.
+A `limit` with a file is met once: the file says that it was. It ends with a result, unless `silent`; `hang` stays after the result until it is killed.
 """
 
 import json
@@ -69,6 +69,10 @@ class Agent:
     def do_rest(self, rest: str) -> None:
         time.sleep(float(rest))
 
+    def do_wait(self, rest: str) -> None:
+        while not Path(rest).exists():
+            time.sleep(0.02)
+
     def do_huge(self, rest: str) -> None:
         self.use("Read", {"file_path": "huge"})
         self.give_back("x" * int(rest))
@@ -77,7 +81,12 @@ class Agent:
         os.write(1, b"no event \xff\xfe\x00 at all\n{broken\n" + b'{"type": "from the future"}\n')
 
     def do_limit(self, rest: str) -> None:
-        info = {"status": "rejected", "resetsAt": int(time.time()) + int(rest)}
+        seconds, _, name = rest.partition(" ")
+        if name and Path(name).exists():
+            return
+        if name:
+            Path(name).touch()
+        info = {"status": "rejected", "resetsAt": int(time.time()) + int(seconds)}
         emit(type="rate_limit_event", rate_limit_info={**info, "rateLimitType": "five_hour"})
         self.trouble("rate_limit", "You've hit your session limit")
 

@@ -11,7 +11,7 @@ from acode.clock import ManualClock
 from acode.model.priority import Priority, aged_level
 from acode.model.state import Status
 from acode.model.task import Task
-from acode.store.base import Circuit, Claim, Store, TaskQuery
+from acode.store.base import Circuit, Claim, Store, TaskQuery, WholeKind
 from acode.store.memory import MemoryStore
 from acode.store.sqlite import SqliteStore
 from tests.conformance.kit import MINUTE, PLENTY, WORKER, World, at_once, submission
@@ -163,6 +163,15 @@ async def test_several_circuits_can_be_held(world: World) -> None:
     free = await world.add(type="script")
     held = [Circuit("shell", None), Circuit("shell", "docs")]
     assert [lease.task.id for lease in await world.claim(PLENTY, held)] == [free]
+
+
+async def test_a_kind_can_be_held_in_every_workstream(world: World) -> None:
+    for stream in (None, "docs", "code"):
+        await world.add(type="claude-code", workstream_id=stream)
+    free = [await world.add(type="shell"), await world.add(type="script", workstream_id="docs")]
+    held = [WholeKind("claude-code"), Circuit("script", None)]
+    assert [lease.task.id for lease in await world.claim(2, held)] == free
+    assert len(await world.claim(PLENTY)) == 3
 
 
 async def test_the_circuit_of_a_python_task_is_its_handler(world: World) -> None:

@@ -69,6 +69,10 @@ agents:
   claude-code:
     command: [claude, -p, "{prompt}", --output-format, stream-json, --verbose]
     pass: [ANTHROPIC_API_KEY]
+    format: auto
+    idleTimeoutSeconds: 900
+    resultGraceSeconds: 10
+    verify: null
 results: { author: acode <acode@localhost>, keepBranchDays: 0, keepArtifactDays: 0 }
 store: { url: null }
 api: { enabled: true, host: 127.0.0.1, port: 8470 }

@@ -82,7 +82,7 @@ def attempt(ending: Ending | None) -> Attempt:
 
 def test_a_task_has_the_fields_of_the_contract_in_their_order() -> None:
     view = task_view(Record(TASK, (), (MOVE,)), Defaults())
-    assert " ".join(view) == f"{FIELDS} {CHOICES} checks"
+    assert " ".join(view) == f"{FIELDS} {CHOICES} checks value agent"
 
 
 def test_a_row_is_a_task_without_what_is_long_or_secret() -> None:

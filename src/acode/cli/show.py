@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.json import encode
+
 from acode.cli.context import Context, drive
 from acode.cli.render import Column
 from acode.clock import iso
-from acode.human import ago, size, span
+from acode.human import ago, number, size, span
 from acode.model.task import Attempt, Move, Task
 from acode.views import View, attempt_view, task_view
 
@@ -85,7 +87,20 @@ def _outcome(view: View) -> dict[str, str | None]:
         "Hint": error and error["hint"],
         "Branch": view["branch"],
         "Patch": view["patch"],
+        "Value": None if view["value"] is None else encode(view["value"]).decode(),
+        "Agent": view["agent"] and _agent(view["agent"]),
     }
+
+
+def _agent(run: View) -> str:
+    cost, turns = run["costUsd"], run["turns"]
+    parts = [
+        run["model"],
+        None if turns is None else number(turns, "turn"),
+        None if cost is None else f"${cost:.4f}",
+        run["sessionId"] and f"session {run['sessionId']}",
+    ]
+    return "\n".join(filter(None, [", ".join(filter(None, parts)), run["result"]]))
 
 
 def _attempt(attempt: Attempt, now: int) -> list[str]:

@@ -28,7 +28,9 @@ def claim(tx: Transaction, claims: Sequence[Claim]) -> list[list[Lease]]:
     return [leases for held, alike in shared for leases in _claim(tx, list(alike), held)]
 
 
-def _claim(tx: Transaction, claims: list[Claim], held: Collection[Circuit | WholeKind]) -> list[list[Lease]]:
+def _claim(
+    tx: Transaction, claims: list[Claim], held: Collection[Circuit | WholeKind]
+) -> list[list[Lease]]:
     rows = _candidates(tx, sum(max(0, one.limit) for one in claims), held)
     if not rows:
         return [[] for _ in claims]
