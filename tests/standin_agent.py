@@ -6,7 +6,8 @@ The prompt is a line of steps, divided by `;`:
     say WORDS · write FILE WORDS · run COMMAND · rest SECONDS · wait FILE · huge BYTES · noise
     limit SECONDS [FILE] · fail WORDS · trouble NAME WORDS · silent · hang · exit CODE
 
-A `limit` with a file is met once: the file says that it was. It ends with a result, unless `silent`; `hang` stays after the result until it is killed.
+A `limit` with a file is met once: the file says that it was. The run ends with a result,
+unless `silent`; `hang` stays after the result until it is killed.
 """
 
 import json
