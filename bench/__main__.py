@@ -13,6 +13,7 @@ from bench import (
     claiming,
     crowd,
     latency,
+    limits,
     listing,
     spawning,
     startup,
@@ -33,6 +34,7 @@ QUESTIONS: dict[str, Callable[[Shelf, Scale], Iterable[Line]]] = {
     "latency": latency.measure,
     "spawning": spawning.measure,
     "crowd": crowd.measure,
+    "limits": limits.measure,
     "adoption": adoption.measure,
 }
 

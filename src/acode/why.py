@@ -65,7 +65,7 @@ async def _pending(case: Case) -> AsyncIterator[str]:
     else:
         yield f"it is ready since {iso(task.ready_at)} ({ago(task.ready_at, case.now)})"
         yield await _place(case)
-    for reason in (*_paused(case), *_circuit(case)):
+    for reason in (*_paused(case), *_held(case), *_circuit(case)):
         yield reason
     yield _workers(case.pool)
 
@@ -77,6 +77,11 @@ def _paused(case: Case) -> Iterator[str]:
             when = f"until {pause['until']} ({ago(from_iso(pause['until']), case.now)})"
             yield f"{kind} tasks are paused {when}: {pause['reason']}"
             yield "acode queue resume tries at once"
+
+
+def _held(case: Case) -> Iterator[str]:
+    if case.pool and case.pool["backpressure"]:
+        yield f"the pool begins no further task: {case.pool['backpressure']}"
 
 
 def _circuit(case: Case) -> Iterator[str]:

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import pytest
 
+from acode.runner.cgroup import find_place
+
 
 class Component(NamedTuple):
     """Something outside Python that a test may need."""
@@ -38,6 +40,10 @@ COMPONENTS = {
     "docker": Component(
         lambda: _runs("docker", "info"),
         "install Docker Engine, start it, and join the group docker",
+    ),
+    "cgroups v1": Component(
+        lambda: (place := find_place()) is not None and place.version == 1,
+        "run the tests as root on a machine with control groups of version 1",
     ),
     "git": Component(lambda: _any_of("git"), "apt-get install git"),
     "root": Component(lambda: os.geteuid() == 0, "run the tests as root"),

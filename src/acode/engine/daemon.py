@@ -26,8 +26,9 @@ from acode.observe.journal import level_of, line_of
 from acode.observe.log import LogFile
 from acode.observe.logformat import LEVELS, Context
 from acode.project import Project
+from acode.runner.cgroup import find_place
 from acode.runner.tree import become_subreaper, reap_children
-from acode.runner.usage import Sampler
+from acode.settings.derived import usual_limits
 from acode.worker.messages import WorkerConfig
 
 
@@ -44,7 +45,6 @@ class Daemon:
         self._hurried = False
         self._ready = asyncio.Event()
         self._start_failures: list[str] = []
-        self._sampler = Sampler()
         self._events = Events()
         self._journal = self._open_journal()
 
@@ -105,6 +105,8 @@ class Daemon:
             log_max_bytes=self._settings.logging.max_size_mb * 1024 * 1024,
             log_max_files=self._settings.logging.max_files,
             tools=self._settings.tools.required,
+            limits=usual_limits(self._settings),
+            cgroup=find_place() if os.environ.get("ACODE_CGROUPS") != "off" else None,
             author=self._settings.results.author,
             blocked_commands=self._settings.sandbox.blocked_commands,
             strategy=self._settings.workers.worktree.strategy,
@@ -147,7 +149,7 @@ class Daemon:
             self._engine.roster,
             await self._engine.store.counts(),
             self._engine.dispatcher,
-            self._sampler,
+            self._engine.monitor,
             self._clock.now() - self._started_at,
             self._settings.workers.mode,
         )

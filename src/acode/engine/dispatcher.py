@@ -27,6 +27,7 @@ from acode.model.verdict import (
     Verdict,
 )
 from acode.observe.events import Events
+from acode.policy.backpressure import Hold
 from acode.policy.breaker import Breaker
 from acode.policy.dispatch import IdleWorker, match
 from acode.policy.polling import Polling, next_rest
@@ -75,6 +76,8 @@ class Dispatcher:
         """Until when nothing is claimed because the machine is short of something."""
         self._trouble: str | None = None
         """Why the store did not take what was last written to it."""
+        self.hold: Hold | None = None
+        """Why no further task is begun, as the monitor sees it."""
         self.accepting = False
         """Whether tasks are claimed: not before recovery is over, not while the pool drains."""
 
@@ -95,7 +98,9 @@ class Dispatcher:
     @property
     def backpressure(self) -> str | None:
         """Why no task is begun at the moment although there may be some."""
-        return self._setback if ticks() < self._setback_over else self._trouble
+        if ticks() < self._setback_over:
+            return self._setback
+        return self._trouble or (self.hold.reason if self.hold else None)
 
     def _complain(self, error: AcodeError) -> None:
         trouble = f"{error.code}: {error}"
@@ -106,10 +111,16 @@ class Dispatcher:
     def _admitted(self, free: list[Slot]) -> list[Slot]:
         if not self._is_claiming():
             return []
-        return free[: max(0, self._limit - len(self._roster.busy()))]
+        most = self._limit if self.hold is None else self.hold.least_running
+        return free[: max(0, most - len(self._roster.busy()))]
 
     def _is_claiming(self) -> bool:
         return self.accepting and ticks() >= self._setback_over
+
+    def _goes_on(self) -> bool:
+        """Whether whoever is done may have another task at once."""
+        held = self.hold is not None and not self.hold.admits(len(self._roster.busy()) - 1)
+        return self._is_claiming() and not held
 
     async def _next_ready_in(self) -> int | None:
         oldest = (await self._store.counts()).oldest_ready_at
@@ -186,7 +197,7 @@ class Dispatcher:
         if ended.leaves:
             slot.hang_up()
         goes_on = slot.link is not None and not slot.leaving
-        then = self._claim([slot]) if goes_on and self._is_claiming() else None
+        then = self._claim([slot]) if goes_on and self._goes_on() else None
         crashes = await self._crashes(lease) if isinstance(ended.ending, Lost) else 0
         outcome = self._outcome(lease, ended, crashes)
         leases = await self._finish(lease, ended, outcome, then)

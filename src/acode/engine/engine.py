@@ -7,6 +7,7 @@ from acode.clock import Clock
 from acode.engine.bell import Bell, BellSocket
 from acode.engine.dispatcher import Dispatcher
 from acode.engine.janitor import Janitor
+from acode.engine.monitor import Monitor
 from acode.engine.orders import Orders
 from acode.engine.pauses import Pauses
 from acode.engine.pool import Pool
@@ -21,6 +22,7 @@ from acode.policy.restart import Restart
 from acode.project import Project
 from acode.runner.environment import inheritable
 from acode.settings import Settings
+from acode.settings.derived import pool_ceilings
 from acode.store.sqlite import SqliteStore
 from acode.worker.messages import WorkerConfig
 
@@ -64,12 +66,22 @@ class Engine:
             self.store, self.roster, self._supervisor, dispatcher, events, project.run_dir
         )
         janitor = Janitor(self.store, self.roster, project, settings, clock, events)
+        self.monitor = Monitor(
+            self.roster,
+            dispatcher,
+            orders,
+            pool_ceilings(settings),
+            project.agent_dir,
+            events,
+            self.bell,
+        )
         self._bell_socket: BellSocket | None = None
         self.reporting = Reporting(
             project, settings, self.store, self.roster, dispatcher, clock, events
         )
         self._services = [
             Service("dispatcher", dispatcher.tick, events, self.bell),
+            Service("monitor", self.monitor.tick, events),
             Service("health", self.pool.watch_health, events),
             Service("janitor", janitor.tick, events),
         ]

@@ -4,12 +4,17 @@ import os
 from collections.abc import Mapping
 
 from acode.model.agent import AgentRules
-from acode.model.task import Lease, TaskSpec, WorkspaceKind
+from acode.model.limits import AttemptLimits
+from acode.model.task import Lease, TaskLimits, TaskSpec, WorkspaceKind
 from acode.policy.commands import SHELL, argv_of
+from acode.policy.limits import granted
 from acode.runner.environment import chosen
 from acode.settings import Settings
+from acode.settings.derived import task_ceilings, usual_limits
 from acode.settings.tree import Agent
 from acode.worker.messages import Assignment, Check
+
+_UNSAID = TaskLimits()
 
 
 class Orders:
@@ -30,6 +35,8 @@ class Orders:
         self._verified = {
             name: (_check("verify", agent.verify),) for name, agent in agents if agent.verify
         }
+        self._usual = usual_limits(settings)
+        self._ceilings = task_ceilings(settings)
 
     def assignment(self, lease: Lease) -> Assignment:
         """Everything the worker needs to know."""
@@ -42,6 +49,7 @@ class Orders:
             env=self._settings.environment.set | self._passed.get(spec.type, {}) | spec.env,
             timeout_seconds=spec.timeout_seconds or self._settings.tasks.timeout_seconds,
             kill_timeout_seconds=self._settings.workers.process.kill_timeout_seconds,
+            limits=self.limits(spec),
             cwd=spec.cwd,
             workspace=spec.workspace or self._default_workspace(),
             base=spec.base,
@@ -50,6 +58,12 @@ class Orders:
             title=_title(spec),
             agent=self._rules.get(spec.type),
         )
+
+    def limits(self, spec: TaskSpec) -> AttemptLimits:
+        """What an attempt of this task is held to."""
+        if spec.limits == _UNSAID:
+            return self._usual
+        return granted(spec.limits, self._usual, self._ceilings)
 
     def _default_workspace(self) -> WorkspaceKind | None:
         """A worktree, as far as can be told by a glance; the worker looks closer."""

@@ -6,6 +6,7 @@ from contextlib import suppress
 import msgspec
 
 from acode.model.worker import ProcessIdentity
+from acode.runner.cgroup import PREFIX, remove_groups
 from acode.runner.shelf import remove
 from acode.worker.messages import WorkerConfig
 from acode.workspace.state import FOLDER, directory_of
@@ -35,7 +36,7 @@ def _names(folder: str) -> list[str]:
 
 def remembered_workers(run_dir: str) -> set[str]:
     """The ids of all workers of which anything is left."""
-    folders = ("workers", "spool", "tmp")
+    folders = ("workers", "spool", "tmp", "cgroups")
     return {name.partition(".")[0] for folder in folders for name in _names(f"{run_dir}/{folder}")}
 
 
@@ -51,11 +52,27 @@ def remove_remains(worker: WorkerConfig) -> None:
             os.rmdir(folder)
     for name in (
         f"tmp/{worker.id}",
+        *_groups(worker),
         f"workers/{worker.id}.sock",
         f"workers/{worker.id}.json",
         f"spool/{worker.id}",
     ):
         _remove(f"{worker.run_dir}/{name}")
+
+
+def _groups(worker: WorkerConfig) -> list[str]:
+    """The name of its control group, if that could be removed with what was in it."""
+    name = f"cgroups/{worker.id}"
+    try:
+        with open(f"{worker.run_dir}/{name}", "rb") as file:
+            directories = msgspec.json.decode(file.read(), type=list[str])
+    except FileNotFoundError:
+        return []
+    except msgspec.MsgspecError:
+        return [name]  # torn by a crash: the group was not yet made
+    # A stranger's file must not make us remove anything but groups of ours.
+    ours = [path for path in directories if os.path.basename(path) == f"{PREFIX}{worker.id}"]
+    return [name] if remove_groups(ours) else []
 
 
 def _remove(path: str) -> None:

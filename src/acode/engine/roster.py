@@ -1,6 +1,7 @@
 """The workers of the pool, and what the daemon knows of each."""
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from acode.clock import ticks
 from acode.engine.port import Port
@@ -12,6 +13,13 @@ from acode.model.worker import ProcessIdentity, Worker
 from acode.observe.events import Events
 
 LIVE = frozenset({WorkerStatus.IDLE, WorkerStatus.BUSY, WorkerStatus.ERROR})
+
+
+class Peak(NamedTuple):
+    """The most memory that an attempt was seen to use."""
+
+    token: str | None
+    memory_bytes: int
 
 
 class Slot:
@@ -34,6 +42,12 @@ class Slot:
         self.last_heartbeat: int | None = None
         self.heard_ms = 0
         """The same on the monotonic clock, which nobody sets."""
+        self.enforced: tuple[str, ...] = ()
+        """The limits that the kernel keeps for it."""
+        self.counts = False
+        """Whether it reports the usage of whole trees."""
+        self.disk_bytes = 0
+        self.peak = Peak(None, 0)
         self.last_used = 0
         self.completed = 0
         self.failed = 0

@@ -4,9 +4,9 @@ from typing import Any
 
 from acode.clock import iso
 from acode.engine.dispatcher import Dispatcher
-from acode.engine.roster import LIVE, Roster, Slot
+from acode.engine.monitor import Monitor
+from acode.engine.roster import Roster, Slot
 from acode.model.state import Status, WorkerStatus
-from acode.runner.usage import Sampler
 from acode.store.base import Counts
 
 _MOVING = (WorkerStatus.STARTING, WorkerStatus.STOPPING)
@@ -17,13 +17,12 @@ def pool_view(
     roster: Roster,
     counts: Counts,
     dispatcher: Dispatcher,
-    sampler: Sampler,
+    monitor: Monitor,
     uptime_ms: int,
     mode: str,
 ) -> dict[str, Any]:
     """`worker status --json`."""
-    used = sampler.sample({s.id: s.process.pid for s in roster if s.process and s.status in LIVE})
-    workers = [worker_view(slot, used.get(slot.id)) for slot in roster]
+    workers = [worker_view(slot, monitor.resources(slot)) for slot in roster]
     return {
         "isRunning": True,
         "mode": mode,
@@ -46,7 +45,7 @@ def pool_view(
     }
 
 
-def worker_view(slot: Slot, used: dict[str, float] | None) -> dict[str, Any]:
+def worker_view(slot: Slot, used: dict[str, float]) -> dict[str, Any]:
     """One worker of `worker list --json`."""
     seen = slot.seen()
     return {
@@ -61,5 +60,5 @@ def worker_view(slot: Slot, used: dict[str, float] | None) -> dict[str, Any]:
         "tasksFailed": seen.tasks_failed,
         "restarts": seen.restarts,
         "containerId": seen.container_id,
-        "resources": used or {"cpuPercent": 0.0, "memoryBytes": 0, "diskBytes": 0},
+        "resources": used,
     }

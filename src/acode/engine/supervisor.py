@@ -12,12 +12,14 @@ from acode.clock import Clock
 from acode.engine.bell import Bell
 from acode.engine.dispatcher import Dispatcher
 from acode.engine.link import connect_worker
+from acode.engine.monitor import with_peak
 from acode.engine.remains import remove_remains
 from acode.engine.roster import Roster, Slot
 from acode.engine.zygote import ZygoteHandle, open_pidfd
 from acode.errors import AcodeError, WorkerStartFailed
 from acode.ids import new_id
 from acode.model.event import (
+    LimitExceeded,
     PoolNote,
     WorkerCrashed,
     WorkerFailed,
@@ -33,7 +35,17 @@ from acode.runner.identity import is_alive
 from acode.runner.tree import kill_marked
 from acode.worker import spool
 from acode.worker.exits import ExitCode
-from acode.worker.messages import Action, Control, Ended, Exited, Heartbeat, Note, Why, WorkerConfig
+from acode.worker.messages import (
+    Action,
+    Control,
+    Ended,
+    Exceeded,
+    Exited,
+    Heartbeat,
+    Note,
+    Why,
+    WorkerConfig,
+)
 from acode.worker.wire import Frame, FrameType, unpack
 
 GREETING_SECONDS = 10.0
@@ -154,6 +166,11 @@ class Supervisor:
                 self._spawn(self._ended(slot, unpack(frame, Ended)))
             case FrameType.HEARTBEAT:
                 self._on_heartbeat(slot, unpack(frame, Heartbeat))
+            case FrameType.LIMIT:
+                found = unpack(frame, Exceeded)
+                self._events.emit(
+                    LimitExceeded.of(found.task_id, slot.id, found.over, found.action)
+                )
             case FrameType.ERROR | FrameType.LOG:
                 note = unpack(frame, Note)
                 self._events.emit(PoolNote(note.level, f"worker-{slot.id}: {note.message}"))
@@ -161,13 +178,14 @@ class Supervisor:
                 self._events.emit(PoolNote("error", f"worker-{slot.id} sent {frame.type}"))
 
     def _on_heartbeat(self, slot: Slot, beat: Heartbeat) -> None:
+        slot.enforced, slot.counts, slot.disk_bytes = beat.enforced, beat.counts, beat.disk_bytes
         greeting, heed = self._greetings.get(slot.id, (None, None))
         if greeting is not None and heed is not None and not greeting.done():
             heed(beat)
             greeting.set_result(beat)
 
     async def _ended(self, slot: Slot, ended: Ended) -> None:
-        await self._dispatcher.ended(slot, ended)
+        await self._dispatcher.ended(slot, with_peak(slot, ended))
         if slot.lease is not None:
             return  # it has its next task already
         if slot.leaving:

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from acode.model.failure import Failure
+from acode.model.limits import Over, OverLimitAction
 from acode.model.state import Status, WorkerStatus
 from acode.model.task import Move, Result
 
@@ -129,6 +130,30 @@ class TaskRefused(msgspec.Struct, frozen=True, gc=False, tag="task.refused"):
     worker_id: str
 
 
+class LimitExceeded(msgspec.Struct, frozen=True, gc=False, tag="task.overLimit"):
+    """An attempt has gone over one of its limits; told once for each."""
+
+    task_id: str
+    worker_id: str
+    what: str
+    limit: float
+    used: float
+    action: OverLimitAction
+
+    @classmethod
+    def of(
+        cls, task_id: str, worker_id: str, over: Over, action: OverLimitAction
+    ) -> "LimitExceeded":
+        """The event of what was found."""
+        return cls(task_id, worker_id, over.what, over.limit, over.used, action)
+
+
+class BackpressureChanged(msgspec.Struct, frozen=True, gc=False, tag="pool.backpressure"):
+    """The pool stops beginning tasks for another reason, or for none any more."""
+
+    reason: str | None
+
+
 class PoolScaled(msgspec.Struct, frozen=True, gc=False, tag="pool.scaled"):
     """The pool was told another size."""
 
@@ -154,6 +179,8 @@ PoolEvent = (
     | TaskAssigned
     | TaskEnded
     | TaskRefused
+    | LimitExceeded
+    | BackpressureChanged
     | PoolScaled
     | PoolNote
 )

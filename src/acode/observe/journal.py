@@ -3,6 +3,8 @@
 from typing import assert_never
 
 from acode.model.event import (
+    BackpressureChanged,
+    LimitExceeded,
     PoolEvent,
     PoolNote,
     PoolScaled,
@@ -16,6 +18,7 @@ from acode.model.event import (
     WorkerStatusChanged,
     WorkerStopped,
 )
+from acode.model.limits import Over
 from acode.model.state import Status
 
 _LEVELS: dict[type[PoolEvent], str] = {
@@ -28,6 +31,8 @@ _LEVELS: dict[type[PoolEvent], str] = {
     TaskAssigned: "debug",
     TaskEnded: "info",
     TaskRefused: "warning",
+    LimitExceeded: "warning",
+    BackpressureChanged: "warning",
     PoolScaled: "info",
 }
 
@@ -67,6 +72,13 @@ def line_of(event: PoolEvent) -> str:
             return f"{told}; the task is {status}"
         case TaskRefused(task_id, worker_id):
             return f"a late result of worker-{worker_id} for task {task_id} is not used"
+        case LimitExceeded(task_id, worker_id, what, limit, used, action):
+            told = f"task {task_id} on worker-{worker_id} went over its limit"
+            return f"WORKER-005: {told}: {Over(what, limit, used)} ({action})"
+        case BackpressureChanged(None):
+            return "tasks are begun again"
+        case BackpressureChanged(reason):
+            return f"no further task is begun: {reason}"
         case PoolScaled(was, now, reason):
             return f"pool scaled from {was} to {now}: {reason}"
         case PoolNote(_, message):

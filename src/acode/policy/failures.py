@@ -103,7 +103,8 @@ def _message(ending: _Explained) -> str:
             return "a user cancelled the task"
         case OverLimit(what, limit, used, oom):
             memory_gone = "; the kernel ended it because memory ran out" if oom else ""
-            return f"the command used {used:.10g} of {what}, its limit is {limit:.10g}{memory_gone}"
+            told = f"the command used {used:.10g} of {what}, its limit is {limit:.10g}"
+            return f"WORKER-005: {told}{memory_gone}"
         case Lost(why):
             return f"the worker died during the attempt: {why}"
         case _:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from math import inf
@@ -15,22 +16,26 @@ from acode.model.ending import (
     Exited,
     Lost,
     NotStarted,
+    OverLimit,
     Released,
     Signalled,
     TimedOut,
     Usage,
 )
 from acode.model.failure import Category, Failure, FailureCode
+from acode.model.limits import Over, OverLimitAction
 from acode.observe.log import OutputLog
 from acode.policy.blocked.refusal import refusal
 from acode.policy.failures import explain
 from acode.runner.pipes import read_available
 from acode.worker.agent import Agent
+from acode.worker.bounds import Bounds
 from acode.worker.course import Course
 from acode.worker.direct import Direct
+from acode.worker.guard import Guard
 from acode.worker.guided import Guided
 from acode.worker.loop import Loop
-from acode.worker.messages import Assignment, Ended, Why, WorkerConfig
+from acode.worker.messages import Assignment, Ended, Exceeded, Why, WorkerConfig
 from acode.worker.places import Shelves, checkpoint
 from acode.worker.reports import Kept, Refused
 
@@ -40,6 +45,9 @@ HOPELESS_SECONDS = 10.0
 """After that long in vain, a process is stuck in the kernel and nobody can end it."""
 COLLECT_SECONDS = 1800.0
 """Far beyond what keeping the largest result takes."""
+
+
+Tell = Callable[[Exceeded], None]
 
 
 class Attempt:
@@ -53,6 +61,8 @@ class Attempt:
         output: OutputLog,
         clock: Clock,
         loop: Loop,
+        bounds: Bounds,
+        tell: Tell,
     ) -> None:
         self.assignment = assignment
         self.ended: Ended | None = None
@@ -61,6 +71,10 @@ class Attempt:
         self._output = output
         self._clock = clock
         self._loop = loop
+        self._bounds = bounds
+        self._tell = tell
+        directories = (config.trees, shelves.home)
+        self._guard = Guard(assignment.limits, bounds, directories, self, clock)
         self._course: Course | None = None
         self._stopped_as: Ending | None = None
         self._last: Ending = Exited(0)
@@ -84,7 +98,7 @@ class Attempt:
         if failure := refusal(task.argv, self._config.blocked_commands):
             self.on_refused(Refused(failure))
             return
-        common = (task, self._config, self._shelves, inherited, strangers, self)
+        common = (task, self._config, self._shelves, inherited, strangers, self, self._bounds)
         try:
             self._course = Direct(*common) if task.is_plain else Guided(*common, self._loop)
         except OSError as error:  # not even a pipe
@@ -113,7 +127,7 @@ class Attempt:
         """When this attempt needs attention although nothing happens."""
         waits = [t for t in (self._kill_at, self._hopeless_at) if t is not None]
         if self._can_time_out():
-            waits += (self._timeout_at, self._patience)
+            waits += (self._timeout_at, self._patience, self._guard.deadline)
         return min(waits, default=None)
 
     def _can_time_out(self) -> bool:
@@ -144,12 +158,39 @@ class Attempt:
             why, ending = self._agent.due()
             self.on_remark("W", why)
             self._stop(ending, force=False)
+        elif self._can_time_out() and now >= self._guard.deadline:
+            self._guard.on_time()
 
     def _give_up(self) -> None:
         self._hopeless_at = None
         self.on_remark("X", "something of this attempt cannot be ended; giving it up")
         if self._course is not None:
             self._course.abandon()
+
+    # Its limits.
+
+    @property
+    def disk_bytes(self) -> int:
+        """What it has written, as far as is known."""
+        return self._guard.disk_bytes
+
+    def exceeded(self, over: Over, action: OverLimitAction) -> None:
+        """The daemon saw it go over a limit."""
+        if self._can_time_out():
+            self._guard.exceeded(over, action)
+
+    def on_over_limit(self, over: Over, action: OverLimitAction) -> None:
+        """We saw it ourselves."""
+        self._tell(Exceeded(self.assignment.task_id, over, action))
+
+    def end_over_limit(self, ending: OverLimit) -> None:
+        """It is to go on no longer, not even for a moment."""
+        self._stop(ending, force=True)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Signal whatever runs."""
+        if self._course is not None:
+            self._course.signal(number)
 
     # Ending it before its time.
 
@@ -167,6 +208,7 @@ class Attempt:
             return
         # The first reason stands; a second one can only make it faster.
         self._stopped_as = self._stopped_as or ending
+        self._guard.let_go()
         if force:
             self._kill()
         elif self._kill_at is None and self._hopeless_at is None:
@@ -182,6 +224,7 @@ class Attempt:
             self._kill_at = None
             # A collection may go on for a while after that, and has its own bound.
             self._hopeless_at = ticks() + HOPELESS_SECONDS
+            self._bounds.kill()
             self._course.signal(signal.SIGKILL)
 
     # What the course tells.
@@ -222,7 +265,7 @@ class Attempt:
         self._drain()
         self._kill_at = self._hopeless_at = None
         self._over_at = self._clock.now()
-        self._last = _ending_of(status)
+        self._last = self._guard.cause(_ending_of(status), killed=self._stopped_as is not None)
         if self._course is None:
             return
         if self._checked:
@@ -233,6 +276,7 @@ class Attempt:
             self._check(self._course)
         else:
             self._is_collecting = True
+            self._guard.let_go()
             self._hopeless_at = ticks() + COLLECT_SECONDS
             self._course.collect(success=self._succeeded())
 
@@ -291,7 +335,7 @@ class Attempt:
             number=task.number,
             ending=ending,
             ended_at=self._over_at,
-            usage=self._course.usage if self._course else Usage(),
+            usage=self._guard.usage(self._course.usage) if self._course else Usage(),
             failure=failure,
             artifacts=kept.artifacts,
             branch=kept.branch,

@@ -8,9 +8,10 @@ from acode.model.task import WorkspaceKind
 from acode.runner.artifacts import keep_staged
 from acode.runner.children import Tree
 from acode.runner.pipes import Pipes
-from acode.runner.process import spawn
+from acode.runner.process import fork_and_exec, spawn
 from acode.runner.refusal import not_startable
 from acode.runner.tree import signal_below
+from acode.worker.bounds import Bounds
 from acode.worker.course import Listener
 from acode.worker.messages import Assignment, WorkerConfig
 from acode.worker.places import Places, Shelves, environment, final_artifacts, find_program
@@ -28,6 +29,7 @@ class Direct:
         inherited: dict[str, str],
         strangers: set[int],
         listener: Listener,
+        bounds: Bounds,
     ) -> None:
         self.pipes = Pipes()
         self._task = task
@@ -37,6 +39,7 @@ class Direct:
         self._strangers = strangers
         """Children of the worker that have nothing to do with this attempt."""
         self._listener = listener
+        self._bounds = bounds
         self._places: Places | None = None
         self._scratch: str | None = None
         self._tree: Tree | None = None
@@ -50,12 +53,18 @@ class Direct:
             env = self._inherited | task.env
             env |= environment(task, self._config, self._places, workspace)
             program = find_program(program, env)
-            os.chdir(os.path.join(workspace, task.cwd or "."))
-            self._tree = Tree(spawn((program, *task.argv[1:]), env, self.pipes))
+            directory = os.path.join(workspace, task.cwd or ".")
+            self._tree = Tree(self._spawn((program, *task.argv[1:]), env, directory))
         except OSError as error:
             self._refuse(program, error)
         finally:
             os.chdir(self._config.run_dir)
+
+    def _spawn(self, argv: tuple[str, ...], env: dict[str, str], directory: str) -> int:
+        if self._bounds.must_fork:
+            return fork_and_exec(argv, env, directory, self.pipes, self._bounds.steps())
+        os.chdir(directory)
+        return self._bounds.spawn(lambda: spawn(argv, env, self.pipes))
 
     def _workspace(self) -> str:
         if self._task.workspace is WorkspaceKind.PROJECT:

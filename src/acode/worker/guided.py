@@ -11,6 +11,7 @@ from acode.model.ending import Usage
 from acode.runner.children import Tree
 from acode.runner.pipes import Pipes
 from acode.runner.tree import signal_below
+from acode.worker.bounds import Bounds
 from acode.worker.course import Listener
 from acode.worker.loop import Loop
 from acode.worker.messages import Assignment, WorkerConfig
@@ -44,6 +45,7 @@ class Guided:
         inherited: dict[str, str],
         strangers: set[int],
         listener: Listener,
+        bounds: Bounds,
         loop: Loop,
     ) -> None:
         self.pipes = Pipes()
@@ -53,6 +55,7 @@ class Guided:
         self._inherited = inherited
         self._strangers = strangers
         self._listener = listener
+        self._bounds = bounds
         self._loop = loop
         self._pid = 0
         self._wire: socket.socket | None = None
@@ -78,7 +81,15 @@ class Guided:
             self._listener.on_refused(Refused(None, str(error)))
             return
         if self._pid == 0:
-            be_steward(self._task, self._config, self._places, self._inherited, self.pipes, theirs)
+            be_steward(
+                self._task,
+                self._config,
+                self._places,
+                self._inherited,
+                self.pipes,
+                theirs,
+                self._bounds.steps(),
+            )
         theirs.close()
         self._wire = ours
         self._loop.watch(ours.fileno(), self._hear)

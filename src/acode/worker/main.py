@@ -5,6 +5,7 @@ import shutil
 import signal
 import socket
 
+from msgspec import convert
 from msgspec.structs import replace
 
 from acode.clock import Clock, SystemClock, ticks
@@ -15,6 +16,7 @@ from acode.runner.identity import myself
 from acode.runner.tree import become_subreaper, die_with_parent
 from acode.sockets import is_trusted
 from acode.worker.attempt import Attempt
+from acode.worker.bounds import Bounds
 from acode.worker.exits import ExitCode
 from acode.worker.loop import Loop
 from acode.worker.messages import (
@@ -23,6 +25,7 @@ from acode.worker.messages import (
     Control,
     Current,
     Ended,
+    Exceeded,
     Heartbeat,
     Note,
     Why,
@@ -51,6 +54,7 @@ class Worker:
         self._identity = myself()
         self._inherited = dict(os.environ)
         self._shelves = Shelves(config)
+        self._bounds = Bounds(config)
         self._output = OutputLog(
             f"{config.agent_dir}/logs",
             config.id,
@@ -74,6 +78,8 @@ class Worker:
         self._loop.on_signal(signal.SIGCHLD, self._on_child)
         self._loop.on_signal(signal.SIGTERM, self._on_terminate)
         self._say("I", f"worker started with pid {self._identity.pid}")
+        if self._bounds.trouble:
+            self._say("W", f"no control group: {self._bounds.trouble}")
         while self._exit is None or self._attempt is not None:
             self._loop.run_once(self._deadline())
             self._on_time()
@@ -169,6 +175,9 @@ class Worker:
             process=self._identity,
             current=current,
             ended=self._unacknowledged,
+            enforced=tuple(self._bounds.enforced),
+            counts=self._bounds.group is not None,
+            disk_bytes=self._attempt.disk_bytes if self._attempt else 0,
         )
         self._send(FrameType.HEARTBEAT, new_id(self._clock.now()), beat)
 
@@ -191,7 +200,14 @@ class Worker:
             return
         self._unacknowledged = None
         self._attempt = Attempt(
-            assignment, self._config, self._shelves, self._output, self._clock, self._loop
+            assignment,
+            self._config,
+            self._shelves,
+            self._output,
+            self._clock,
+            self._loop,
+            self._bounds,
+            lambda exceeded: self._send(FrameType.LIMIT, assignment.token, exceeded),
         )
         self._attempt.start(self._inherited, self._stewards)
         self._settle()
@@ -206,6 +222,11 @@ class Worker:
                 ended = self._unacknowledged
                 if ended is not None and ended.token == control.token:
                     self._unacknowledged = None
+            case Action.LIMIT:
+                attempt = self._attempt
+                if attempt is not None and control.token == attempt.assignment.token:
+                    found = convert(control.data, Exceeded)
+                    attempt.exceeded(found.over, found.action)
             case Action.SHUTDOWN:
                 self._exit = ExitCode.CLEAN
                 if control.force and self._attempt is not None:
@@ -259,6 +280,7 @@ class Worker:
         self._listener.close()
         self._shelves.clear()
         self._spool.close()
+        self._bounds.close()
         self._output.close()
         self._loop.close()
 

@@ -8,8 +8,10 @@ import msgspec
 from acode.model.agent import AgentRules, AgentRun
 from acode.model.ending import Ending, Usage
 from acode.model.failure import Failure
+from acode.model.limits import AttemptLimits, Over, OverLimitAction
 from acode.model.task import WorkspaceKind
 from acode.model.worker import ProcessIdentity
+from acode.runner.cgroup import Place
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -29,6 +31,7 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     env: dict[str, str]
     timeout_seconds: float
     kill_timeout_seconds: float
+    limits: AttemptLimits = AttemptLimits()
     cwd: str | None = None
     workspace: WorkspaceKind | None = WorkspaceKind.SCRATCH
     """None: a worktree if there can be one."""
@@ -87,6 +90,12 @@ class Heartbeat(msgspec.Struct, frozen=True, kw_only=True):
     current: Current | None = None
     ended: Ended | None = None
     """A result that nobody has acknowledged yet."""
+    enforced: tuple[str, ...] = ()
+    """The limits that the kernel keeps by itself."""
+    counts: bool = False
+    """Whether the usage that it reports is that of the whole tree."""
+    disk_bytes: int = 0
+    """What its attempt has written."""
 
 
 class Action(StrEnum):
@@ -95,6 +104,7 @@ class Action(StrEnum):
     ABORT = "abort"
     SHUTDOWN = "shutdown"
     ACKNOWLEDGE = "acknowledge"
+    LIMIT = "limit"
     FORK = "fork"
 
 
@@ -113,6 +123,14 @@ class Control(msgspec.Struct, frozen=True, kw_only=True):
     why: Why = Why.RELEASE
     force: bool = False
     data: Any = None
+
+
+class Exceeded(msgspec.Struct, frozen=True):
+    """A limit that an attempt has gone over. In a control frame, what to do about it."""
+
+    task_id: str
+    over: Over
+    action: OverLimitAction
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -136,6 +154,10 @@ class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True):
     log_max_files: int
     tools: tuple[str, ...] = ()
     """Programs that must be there."""
+    limits: AttemptLimits = AttemptLimits()
+    """What attempts are held to that ask for nothing else."""
+    cgroup: Place | None = None
+    """Where it can make a control group for its attempts."""
     author: str = "acode <acode@localhost>"
     """Who signs the commits that hold what tasks changed."""
     blocked_commands: tuple[str, ...] = ()

@@ -21,19 +21,19 @@ class Shelves:
 
     def __init__(self, config: WorkerConfig) -> None:
         self._config = config
-        self._home = os.path.join(config.run_dir, "tmp", config.id)
+        self.home = os.path.join(config.run_dir, "tmp", config.id)
         self._scratches = f"{config.trees}/scratch"
         # What a worker of this name left when it was killed.
         self.clear()
         self._workspaces = Shelf(self._scratches, "spare")
-        self._temporaries = Shelf(self._home, "tmp")
-        self._artifacts = Shelf(self._home, "artifacts")
+        self._temporaries = Shelf(self.home, "tmp")
+        self._artifacts = Shelf(self.home, "artifacts")
 
     def hand_out(self, task_id: str, number: int) -> Places:
         """Fresh, empty directories."""
         name = f"{task_id}-{number}"
         places = Places(
-            os.path.join(self._home, f"tmp-{name}"), os.path.join(self._home, f"artifacts-{name}")
+            os.path.join(self.home, f"tmp-{name}"), os.path.join(self.home, f"artifacts-{name}")
         )
         self._temporaries.hand_out(places.temporary)
         self._artifacts.hand_out(places.artifacts)
@@ -59,7 +59,7 @@ class Shelves:
 
     def clear(self) -> None:
         """Remove everything of this worker but for worktrees, which may hold unsaved work."""
-        shutil.rmtree(self._home, ignore_errors=True)
+        shutil.rmtree(self.home, ignore_errors=True)
         if not self._config.keep_workspaces:
             shutil.rmtree(self._scratches, ignore_errors=True)
         for empty in (self._scratches, self._config.trees):

@@ -7,7 +7,7 @@ may take as long as it needs, because the worker goes on with its loop meanwhile
 import os
 import signal
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NoReturn
 
@@ -51,12 +51,13 @@ def be_steward(
     inherited: dict[str, str],
     pipes: Pipes,
     wire: socket.socket,
+    steps: Sequence[Callable[[], None]],
 ) -> NoReturn:
     """Runs in the child of the worker and never returns."""
     code = 1
     try:
         _settle_in(wire, pipes)
-        Steward(task, config, places, inherited, pipes, wire).run()
+        Steward(task, config, places, inherited, pipes, wire, steps).run()
         code = 0
     except OSError:
         pass  # the worker is gone, and so is whoever could be told
@@ -96,6 +97,7 @@ class Steward:
         inherited: dict[str, str],
         pipes: Pipes,
         wire: socket.socket,
+        steps: Sequence[Callable[[], None]],
     ) -> None:
         self._task = task
         self._config = config
@@ -103,6 +105,8 @@ class Steward:
         self._inherited = inherited
         self._pipes = pipes
         self._wire = wire
+        self._steps = steps
+        """What a child does before it becomes a command."""
         self._orders = OrderReader(wire)
 
     def run(self) -> None:
@@ -179,7 +183,7 @@ class Steward:
         program = find_program(argv[0], env)
         directory = os.path.join(workspace.path, cwd or ".")
         try:
-            pid = fork_and_exec((program, *argv[1:]), env, directory, self._pipes)
+            pid = fork_and_exec((program, *argv[1:]), env, directory, self._pipes, self._steps)
         except OSError as error:
             failure = not_startable(program, cwd, error)
             self._tell(Refused(failure, None if failure else str(error)))

@@ -22,6 +22,7 @@ class FrameType(StrEnum):
     LOG = "log"
     ERROR = "error"
     CONTROL = "control"
+    LIMIT = "limit"
 
 
 class Frame(msgspec.Struct, frozen=True, gc=False):

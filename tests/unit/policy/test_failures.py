@@ -69,10 +69,13 @@ def test_every_ending_has_a_code_and_a_category(
         (Signalled(9, oom=True), "the kernel ended the command because memory ran out"),
         (TimedOut(2.5), "the command was not done after 2.5 s and was ended"),
         (Cancelled(), "a user cancelled the task"),
-        (OverLimit("diskMb", 1024, 1200.5), "the command used 1200.5 of diskMb, its limit is 1024"),
+        (
+            OverLimit("diskMb", 1024, 1200.5),
+            "WORKER-005: the command used 1200.5 of diskMb, its limit is 1024",
+        ),
         (
             OverLimit("memoryMb", 512, 1_234_567, oom=True),
-            "the command used 1234567 of memoryMb, its limit is 512; "
+            "WORKER-005: the command used 1234567 of memoryMb, its limit is 512; "
             "the kernel ended it because memory ran out",
         ),
         (Lost("killed by SIGKILL"), "the worker died during the attempt: killed by SIGKILL"),

@@ -37,7 +37,7 @@ def test_frames_survive_any_cut(notes: list[Note], size: int) -> None:
 
 @pytest.mark.req("forge-17")
 def test_there_is_a_frame_for_everything() -> None:
-    assert set(FrameType) == {"task", "result", "heartbeat", "log", "error", "control"}
+    assert set(FrameType) == {"task", "result", "heartbeat", "log", "error", "control", "limit"}
     assert {Action.ABORT, Action.SHUTDOWN} <= set(Action)
     order = Control(action=Action.ABORT, token="t", why=Why.CANCEL, force=True)
     (frame,) = FrameReader().feed(pack(FrameType.CONTROL, "t", 7, order))

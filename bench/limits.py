@@ -1,0 +1,80 @@
+"""What does it cost to hold attempts to limits, and to know what they use?
+
+The same pool with and without control groups runs short commands in turns; then a hundred workers
+are busy while the daemon looks at all of them once a second.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+from acode.model.state import Status
+from bench.command import ENVIRONMENT
+from bench.filled import Shelf
+from bench.pools import Pool, cpu_seconds, pool
+from bench.report import Line, Pair, at_least
+from bench.rounds import Rounds, Scale, seconds
+
+TASKS = 1_000
+QUICK_TASKS = 400
+AT_ONCE = 4
+GOAL = 0.9
+MANY = 100
+WATCH_SECONDS = 20
+CPU_GOAL_PERCENT = 2.0
+WITH, WITHOUT = "with control groups", "without"
+
+
+def measure(shelf: Shelf, scale: Scale) -> Iterator[Line]:
+    """The price of limits for short commands, then that of the monitor."""
+    tasks = TASKS if scale.rounds > 2 else QUICK_TASKS
+    with ExitStack() as stack:
+        turns = {}
+        for name, switch in ((WITH, "on"), (WITHOUT, "off")):
+            with _switched(switch):
+                running = stack.enter_context(pool(shelf.fresh(), AT_ONCE))
+            turns[name] = _draining(running, tasks)
+        rates = Rounds(turns, max(scale.rounds, 5))
+    yield at_least(f"{tasks:,} x `true`, {AT_ONCE} workers", Pair(rates, WITH, WITHOUT), GOAL)
+    limits = {"concurrentTasks": MANY}
+    with pool(shelf.fresh(), MANY, poolLimits=limits) as running:
+        yield _watching(running)
+
+
+@contextmanager
+def _switched(switch: str) -> Iterator[None]:
+    """Pools that are started meanwhile have control groups, or not."""
+    ENVIRONMENT["ACODE_CGROUPS"] = switch
+    try:
+        yield
+    finally:
+        del ENVIRONMENT["ACODE_CGROUPS"]
+
+
+def _draining(running: Pool, tasks: int) -> Callable[[], float]:
+    def drain(total: int) -> None:
+        running.submit(["true"] * tasks)
+        running.wait_for(Status.COMPLETED, total)
+
+    def turn() -> float:
+        before = running.count(Status.COMPLETED)
+        return tasks / seconds(lambda: drain(before + tasks))
+
+    return turn
+
+
+def _watching(running: Pool) -> Line:
+    """Everything that the daemon does while a hundred tasks run: the monitor, and heartbeats."""
+    running.submit([f"sleep {WATCH_SECONDS * 3}; true"] * MANY)
+    running.wait_for(Status.RUNNING, MANY)
+    used = cpu_seconds(running.daemon_pid)
+    elapsed = seconds(lambda: time.sleep(WATCH_SECONDS))
+    percent = (cpu_seconds(running.daemon_pid) - used) / elapsed * 100
+    return Line(
+        f"the daemon of {MANY} busy workers, which looks at all of them every second",
+        f"{percent:.2f} % of a core",
+        f"over {elapsed:.0f} s",
+        None,
+        f"< {CPU_GOAL_PERCENT:g} %",
+        percent < CPU_GOAL_PERCENT,
+    )

@@ -1,0 +1,95 @@
+"""What holds a worker's attempts: its control group, the cell that spawns in it, its rlimits."""
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+
+import msgspec
+
+from acode.model.limits import AttemptLimits
+from acode.runner.cell import Cell
+from acode.runner.group import Counters, Group
+from acode.runner.limits import Inheritance, bind_for_good
+from acode.worker.messages import WorkerConfig
+
+NOTHING = Counters(0, 0, 0)
+
+
+class Bounds:
+    """Made once for a worker and used for one attempt after the other."""
+
+    def __init__(self, config: WorkerConfig) -> None:
+        self.trouble: str | None = None
+        """Why there is no control group although there could be one."""
+        self._inheritance = Inheritance(config.limits)
+        self._limits = config.limits
+        self.group = self._make_group(config)
+        self._cell = Cell(self.group.enter) if self.group and self.group.holds_threads else None
+        self.enforced = self.group.hold_to(config.limits) if self.group else frozenset[str]()
+        """The limits that the kernel keeps by itself."""
+
+    def _make_group(self, config: WorkerConfig) -> Group | None:
+        if config.cgroup is None:
+            return None
+        group = Group(config.cgroup, config.id)
+        try:
+            # Written down before it is made, so that whoever comes after us finds it.
+            os.makedirs(f"{config.run_dir}/cgroups", exist_ok=True)
+            with open(f"{config.run_dir}/cgroups/{config.id}", "wb") as file:
+                file.write(msgspec.json.encode(sorted(group.directories.values())))
+            group.make()
+        except OSError as error:
+            self.trouble = str(error)
+            return None
+        return group
+
+    def begin(self, limits: AttemptLimits) -> None:
+        """What is started from here on belongs to the next attempt."""
+        self._limits = limits
+        if self.group is not None:
+            self.enforced = self.group.hold_to(limits)
+            self.group.begin()
+
+    def spawn(self, start: Callable[[], int]) -> int:
+        """Start a command inside: it is there before its first instruction."""
+        with self._inheritance.handed_down(self._limits):
+            if self._cell is None:
+                return start()
+            pid = self._cell.call(start)
+        if self._cell.trouble is not None:
+            self._do_without(self._cell.trouble)
+        return pid
+
+    def _do_without(self, error: OSError) -> None:
+        """What was spawned lives where we do: a group that nobody is in says nothing."""
+        self.trouble, self.group = str(error), None
+        self.enforced = frozenset()
+
+    @property
+    def must_fork(self) -> bool:
+        """Whether only a process can enter the group, and not a thread for it."""
+        return self.group is not None and self._cell is None
+
+    def steps(self) -> list[Callable[[], None]]:
+        """What a child that is about to become the command does to get inside."""
+        inside = [self.group.enter] if self.group is not None else []
+        return [*inside, partial(bind_for_good, self._limits)]
+
+    def counted(self) -> Counters:
+        """What the kernel has done to the present attempt."""
+        return self.group.since_begin() if self.group is not None else NOTHING
+
+    def kill(self) -> None:
+        """Kill whatever is inside."""
+        if self.group is not None:
+            self.group.kill()
+
+    def close(self) -> None:
+        """Let go; the group is removed when we are proven gone."""
+        if self._cell is not None:
+            self._cell.close()
+        if self.group is not None:
+            self.group.close()
+        with suppress(OSError):
+            self._inheritance.close()
