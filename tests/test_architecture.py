@@ -36,7 +36,7 @@ ROOMS: dict[str, set[str]] = {
     "store": BASICS,
     "sockets": BASICS,
     "workspace": BASICS,
-    "runner": {"policy", *BASICS},
+    "runner": {"policy", "sockets", *BASICS},
     "observe": BASICS,
     "reading": {"model", "errors"},
     "settings": {"reading", "policy", *BASICS},

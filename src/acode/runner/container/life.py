@@ -1,0 +1,180 @@
+"""The life of a container: made, started and heard from, stopped, removed with its volumes."""
+
+import os
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from acode.clock import Deadline
+from acode.runner.container.api import CALL_SECONDS, Api, EngineError
+from acode.runner.container.channel import Channel, Gone, Silent
+from acode.runner.container.plan import Plan, body_of
+from acode.runner.container.seat import Seat, furnish, leave_order
+from acode.runner.shelf import remove
+
+OURS = "acode.worker"
+"""The label that every container of ours has."""
+NO_SHELL = 127
+
+
+class NoShell(EngineError):
+    """The image has no shell to run the supervisor with."""
+
+    hint = "use an image with /bin/sh"
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """As whom a container writes, as this machine sees it."""
+
+    uid: int
+    gid: int
+
+
+def launch(api: Api, plan: Plan, owner: Owner, seconds: float, probe: str) -> Seat:
+    """A container that answers, within this time; nothing is left of one that does not."""
+    _clear(plan.control)
+    furnish(plan.control, owner.uid, owner.gid)
+    container_id = create(api, plan)
+    seat = Seat(
+        directory=plan.control,
+        container_id=container_id,
+        engine=api.path,
+        uid=owner.uid,
+        gid=owner.gid,
+    )
+    try:
+        api.post(f"/containers/{container_id}/start", seconds=seconds)
+        _hear_from(api, seat, plan, Deadline(seconds), probe)
+    except EngineError as error:
+        destroy(api, container_id)
+        if _has_no_shell(error):
+            raise NoShell(f"the image {plan.image} has no /bin/sh") from error
+        raise
+    return seat
+
+
+def create(api: Api, plan: Plan) -> str:
+    """Make it; what is in the way from an earlier life of its worker goes."""
+    body = body_of(plan)
+    try:
+        made = api.post("/containers/create", body, name=plan.name)
+    except EngineError as error:
+        if error.status == 409:
+            destroy(api, plan.name)
+        elif "StorageOpt" in body["HostConfig"] and error.status != 404:
+            del body["HostConfig"]["StorageOpt"]  # this engine cannot count what a layer holds
+        else:
+            raise
+        made = api.post("/containers/create", body, name=plan.name)
+    return str(made["Id"])
+
+
+def _hear_from(api: Api, seat: Seat, plan: Plan, deadline: Deadline, probe: str) -> None:
+    """Wait until its supervisor answers, and see whose the files are that it makes."""
+    while True:
+        try:
+            with Channel(seat, max(0.1, deadline.left())) as channel:
+                _check_owner(channel, seat, deadline, probe)
+                channel.quit(max(0.1, deadline.left()))
+        except Gone:
+            state = inspect(api, seat.container_id)["State"]
+            if state.get("Running") and deadline.left() > 0:
+                continue
+            raise EngineError(_last_words(api, seat.container_id, state)) from None
+        except Silent:
+            raise EngineError(f"the container {plan.name} did not start in time") from None
+        return
+
+
+def _check_owner(channel: Channel, seat: Seat, deadline: Deadline, probe: str) -> None:
+    path = f"{probe}/.owner"
+    leave_order(seat, f": >'{path}'\n" if "'" not in path else ":\n")
+    with seat.outputs():
+        channel.say("run")
+        while channel.hear(deadline)[0] != "end":
+            pass
+    try:
+        found = os.stat(path).st_uid
+        os.unlink(path)
+    except FileNotFoundError:
+        if "'" in path:
+            return
+        raise EngineError(f"{probe} cannot be written to from inside the container") from None
+    if found != seat.uid:
+        raise EngineError(
+            f"files made in the container belong to user {found}, not to {seat.uid}",
+            hint="an engine that maps users differently cannot work on your files",
+        )
+
+
+def _last_words(api: Api, container_id: str, state: dict[str, Any]) -> str:
+    said = b""
+    with suppress(EngineError):
+        said = api.get(f"/containers/{container_id}/logs", stdout=1, stderr=1, tail=5)
+    words = b"".join(frames(said)).decode(errors="replace").strip()
+    return f"the container ended with exit code {state.get('ExitCode')}: {words or 'no word'}"
+
+
+def frames(stream: bytes) -> list[bytes]:
+    """The pieces of a log of both streams: each has eight bytes before it that tell its length."""
+    pieces = []
+    while len(stream) >= 8:
+        length = int.from_bytes(stream[4:8])
+        pieces.append(stream[8 : 8 + length])
+        stream = stream[8 + length :]
+    return pieces
+
+
+def _has_no_shell(error: EngineError) -> bool:
+    words = str(error)
+    return "/bin/sh" in words and ("no such file" in words.lower() or "not found" in words)
+
+
+def inspect(api: Api, container: str) -> dict[str, Any]:
+    """Everything the engine knows of it."""
+    found: dict[str, Any] = api.get(f"/containers/{container}/json")
+    return found
+
+
+def stop(api: Api, container: str, seconds: float) -> None:
+    """Ask it to end, and end it; it stays, for a look."""
+    with suppress(EngineError):
+        api.post(f"/containers/{container}/stop", seconds=seconds + CALL_SECONDS, t=round(seconds))
+
+
+def destroy(api: Api, container: str) -> None:
+    """Kill and remove it with its volumes, whatever it does; it may be gone already."""
+    try:
+        api.delete(f"/containers/{container}", force=True, v=True)
+    except EngineError as error:
+        # 404: gone. 409: being removed by somebody else at this moment.
+        if error.status not in (404, 409):
+            raise
+        if error.status == 409:
+            _until_gone(api, container)
+
+
+def _until_gone(api: Api, container: str) -> None:
+    deadline = Deadline(CALL_SECONDS)
+    while deadline.rest(0.05):
+        try:
+            inspect(api, container)
+        except EngineError as error:
+            if error.status == 404:
+                return
+            raise
+
+
+def dismiss(api: Api, seat: Seat, *, keep: bool, stop_seconds: float) -> None:
+    """Let a container go: stopped and kept for a look, or removed."""
+    stop(api, seat.container_id, stop_seconds)
+    if not keep:
+        destroy(api, seat.container_id)
+    _clear(seat.directory)
+
+
+def _clear(directory: str) -> None:
+    for path in (directory, f"{directory}.secrets"):
+        if os.path.isdir(path):
+            remove(path)

@@ -1,0 +1,210 @@
+"""A local process in the place of a command that runs in a container.
+
+It starts the command, passes its output and our signals on, and ends when the command and all
+that it started have ended, with the same exit code. So a container's command is treated like any
+other. If the stand-in is killed, its pipe closes, and the supervisor kills everything inside.
+"""
+
+import os
+import select
+import signal
+from contextlib import suppress
+from typing import NoReturn
+
+import msgspec
+
+from acode.clock import Deadline
+from acode.runner.container.api import Api, EngineError
+from acode.runner.container.channel import Channel, Gone, Silent
+from acode.runner.container.seat import Seat, leave_order
+
+GREET_SECONDS = 10.0
+"""More than a supervisor takes to clear up after the attempt before."""
+STRAY_SECONDS = 0.5
+"""How long what a command left behind may take to end itself."""
+CLEAR_SECONDS = 5.0
+"""What cannot be killed by then is killed with its container."""
+KILL_SECONDS = 10.0
+OUTPUT_BYTES = 1 << 16
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a stand-in knows beyond its exit code."""
+
+    unstarted: str | None = None
+    """Why the command never ran."""
+    lost: str | None = None
+    """Why nobody knows how it ended."""
+    absent: bool = False
+    """The image has no such program."""
+    nowhere: bool = False
+    """The image has no such directory."""
+    oom: bool = False
+    strays: bool = False
+    broken: bool = False
+    """The container is of no more use."""
+    cpu_seconds: float = 0.0
+    max_memory_bytes: int = 0
+
+
+def fork_stand_in(seat: Seat, order: str, stdout: int, stderr: int, report: int) -> int:
+    """Start one; its pid. What it knows comes through `report` before it ends."""
+    everything = signal.valid_signals()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, everything)
+    try:
+        pid = os.fork()
+        if pid == 0:
+            _be_stand_in(seat, order, stdout, stderr, report)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return pid
+
+
+def _be_stand_in(seat: Seat, order: str, stdout: int, stderr: int, report: int) -> NoReturn:
+    """Runs in the child, signals still blocked: none may reach the parent's pipe through us."""
+    code = 1
+    try:
+        signal.set_wakeup_fd(-1)
+        os.setsid()
+        with seat.outputs() as (out, err):
+            code, told = StandIn(seat, {out: stdout, err: stderr}).run(order)
+        os.write(report, msgspec.msgpack.encode(told))
+    except BaseException as error:  # the child must not fall back into the parent
+        with suppress(OSError):
+            told = Told(lost=f"{type(error).__name__}: {error}", broken=True)
+            os.write(report, msgspec.msgpack.encode(told))
+    finally:
+        os._exit(code)
+
+
+class StandIn:
+    """One command in a container, seen from outside."""
+
+    def __init__(self, seat: Seat, outputs: dict[int, int]) -> None:
+        self._seat = seat
+        self._outputs = outputs
+        self._notes, notes = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCONT):
+            signal.signal(number, lambda _number, _frame: None)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.set_wakeup_fd(notes, warn_on_full_buffer=False)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        self._told = Told()
+
+    def run(self, order: str) -> tuple[int, Told]:
+        """From the order to the end; the exit code and what else is known."""
+        try:
+            leave_order(self._seat, order)
+            channel = Channel(self._seat, GREET_SECONDS)
+        except (Silent, Gone, OSError) as error:
+            why = f"its container does not answer ({type(error).__name__})"
+            kill_container(self._seat)
+            return 1, Told(unstarted=why, broken=True)
+        with channel:
+            try:
+                channel.say("run")
+                code = self._until_end(channel)
+                self._clear_strays(channel)
+                channel.quit(CLEAR_SECONDS)
+            except Silent:
+                kill_container(self._seat)
+                self._tell(broken=True)
+                code = 137
+            except (Gone, BrokenPipeError):
+                return 1, msgspec.structs.replace(self._told, **_obituary(self._seat))
+        while self._pass_on():
+            pass
+        with suppress(OSError):
+            os.unlink(self._seat.path("order"))
+        return code, self._told
+
+    def _until_end(self, channel: Channel) -> int:
+        poll = select.poll()
+        for descriptor in (channel.reply, self._notes, *self._outputs):
+            poll.register(descriptor, select.POLLIN)
+        while True:
+            ready = dict(poll.poll())
+            self._obey(channel)
+            self._pass_on()
+            while words := channel.next():
+                match words:
+                    case ["end", status, kills, nanoseconds, peak]:
+                        self._tell(
+                            oom=int(kills) > 0,
+                            cpu_seconds=round(int(nanoseconds) / 1e9, 6),
+                            max_memory_bytes=int(peak),
+                        )
+                        return int(status)
+                    case ["absent"]:
+                        self._tell(absent=True)
+                    case ["nowhere"]:
+                        self._tell(nowhere=True)
+            if ready.get(channel.reply, 0) & select.POLLHUP:
+                raise Gone
+
+    def _obey(self, channel: Channel) -> None:
+        """Pass on that the command is to end."""
+        with suppress(BlockingIOError):
+            if set(os.read(self._notes, 4096)) - {signal.SIGCONT}:
+                channel.say("term")
+
+    def _pass_on(self) -> bool:
+        """Move what was printed; says whether there was any."""
+        moved = 0
+        for source, target in self._outputs.items():
+            with suppress(BlockingIOError):
+                # Waits if our reader is slow, as the command itself would.
+                moved += os.splice(source, target, OUTPUT_BYTES)
+        return moved > 0
+
+    def _clear_strays(self, channel: Channel) -> None:
+        """What the command left behind goes too, gently if it hurries."""
+        patience = Deadline(STRAY_SECONDS)
+        while self._has_left_some(channel):
+            if not self._told.strays:
+                self._tell(strays=True)
+                channel.say("term")
+            self._pass_on()
+            if not patience.rest(0.02):
+                return
+
+    def _has_left_some(self, channel: Channel) -> bool:
+        channel.say("left")
+        deadline = Deadline(CLEAR_SECONDS)
+        while (words := channel.hear(deadline))[0] != "left":
+            pass
+        return words == ["left", "some"]
+
+    def _tell(self, **known: object) -> None:
+        self._told = msgspec.structs.replace(self._told, **known)
+
+
+def quiesce(seat: Seat) -> bool:
+    """Nothing runs in the container when this returns; says whether it can be used again."""
+    try:
+        with Channel(seat, CLEAR_SECONDS) as channel:
+            channel.quit(CLEAR_SECONDS)
+    except (Silent, Gone, OSError):
+        kill_container(seat)
+        return False
+    return True
+
+
+def kill_container(seat: Seat) -> None:
+    """The last resort: everything in it dies, whatever it does."""
+    with suppress(EngineError):
+        Api(seat.engine).post(f"/containers/{seat.container_id}/kill", seconds=KILL_SECONDS)
+
+
+def _obituary(seat: Seat) -> dict[str, object]:
+    """Why the container ended under us, as far as the engine knows."""
+    why, oom = "its container is gone", False
+    try:
+        state = Api(seat.engine).get(f"/containers/{seat.container_id}/json")["State"]
+        oom = bool(state.get("OOMKilled"))
+        if not state.get("Running"):
+            why = f"its container ended with exit code {state.get('ExitCode')}"
+    except EngineError as error:
+        if error.status != 404:
+            why = f"its container is gone, and {error}"
+    return {"lost": why, "oom": oom, "broken": True}

@@ -1,0 +1,108 @@
+"""The engines that tests run on: one of each kind for all processes of a test run."""
+
+import fcntl
+import os
+import select
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from acode.clock import Deadline
+from acode.errors import DockerUnavailable
+from acode.runner.container.discovery import Engine, probe
+
+START_SECONDS = 60.0
+ROOT = Path(__file__).parents[2]
+
+
+def run_id() -> tuple[str, int]:
+    """What names this test run, and the process that ends with it."""
+    if "PYTEST_XDIST_TESTRUNUID" in os.environ:
+        return os.environ["PYTEST_XDIST_TESTRUNUID"][:10], os.getppid()
+    return str(os.getpid()), os.getpid()
+
+
+def home(name: str) -> Path:
+    """A short path on a disk: sockets and layers both need that."""
+    return Path("/tmp") / f"acode-{name}-{run_id()[0]}"
+
+
+class TestEngine:
+    """A running engine of our own."""
+
+    __test__ = False
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.directory = home(name)
+        self.socket = str(self.directory / "engine.sock")
+
+    @property
+    def host(self) -> str:
+        return f"unix://{self.socket}"
+
+    @property
+    def pid(self) -> int:
+        """The engine's own process, whose namespaces are its world."""
+        return int((self.directory / "engine.pid").read_text())
+
+    def start(self) -> "TestEngine":
+        """Start it, unless another process of this run has."""
+        self.directory.mkdir(exist_ok=True)
+        with (self.directory / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (self.directory / "guardian.pid").exists():
+                self._spawn()
+            self.wait()
+        return self
+
+    def _spawn(self) -> None:
+        watched = str(run_id()[1])
+        module = ("-m", "tests.docker.guardian", self.name, str(self.directory), watched)
+        subprocess.run(
+            ["unshare", "--mount", "--net", "--propagation", "slave", sys.executable, *module],
+            cwd=ROOT,
+            check=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )
+
+    def wait(self) -> Engine:
+        """Until it answers."""
+        deadline = Deadline(START_SECONDS)
+        while True:
+            try:
+                return probe(self.socket)
+            except DockerUnavailable as error:
+                said = (self.directory / "log").read_text() if deadline.left() < 1 else ""
+                assert deadline.rest(0.05), f"{error}\n{said}"
+
+    def restart(self) -> None:
+        """As an upgrade of the machine would."""
+        before = self.pid
+        os.kill(self.guardian, signal.SIGUSR1)
+        deadline = Deadline(START_SECONDS)
+        while self.pid == before:
+            assert deadline.rest(0.05)
+        self.wait()
+
+    @property
+    def guardian(self) -> int:
+        return int((self.directory / "guardian.pid").read_text())
+
+    def inside(self, *command: str) -> list[str]:
+        """A command that sees the network as the engine does."""
+        return ["nsenter", f"--net=/proc/{self.guardian}/ns/net", *command]
+
+
+def stop_all() -> None:
+    """End what this run has started, and wait until nothing is left of it."""
+    for name in ("docker", "podman"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            pid = int((home(name) / "guardian.pid").read_text())
+            descriptor = os.pidfd_open(pid)
+            os.kill(pid, signal.SIGTERM)
+            select.select([descriptor], [], [], START_SECONDS)
+            os.close(descriptor)
