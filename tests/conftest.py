@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, settings
 pytest_plugins = [
     "pytester",
     "tests.plugins.components",
+    "tests.plugins.engines",
     "tests.plugins.leftovers",
     "tests.plugins.requirements",
 ]

@@ -6,7 +6,8 @@ import select
 import signal
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from acode.clock import Deadline
@@ -17,16 +18,14 @@ START_SECONDS = 60.0
 ROOT = Path(__file__).parents[2]
 
 
-def run_id() -> tuple[str, int]:
-    """What names this test run, and the process that ends with it."""
-    if "PYTEST_XDIST_TESTRUNUID" in os.environ:
-        return os.environ["PYTEST_XDIST_TESTRUNUID"][:10], os.getppid()
-    return str(os.getpid()), os.getpid()
+def run_pid() -> int:
+    """The process that this test run ends with."""
+    return os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
 
 
 def home(name: str) -> Path:
     """A short path on a disk: sockets and layers both need that."""
-    return Path("/tmp") / f"acode-{name}-{run_id()[0]}"
+    return Path("/tmp") / f"acode-{name}-{run_pid()}"
 
 
 class TestEngine:
@@ -51,15 +50,21 @@ class TestEngine:
     def start(self) -> "TestEngine":
         """Start it, unless another process of this run has."""
         self.directory.mkdir(exist_ok=True)
-        with (self.directory / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with self.alone():
             if not (self.directory / "guardian.pid").exists():
                 self._spawn()
             self.wait()
         return self
 
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """No other process of this run does anything to the engine meanwhile."""
+        with (self.directory / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
     def _spawn(self) -> None:
-        watched = str(run_id()[1])
+        watched = str(run_pid())
         module = ("-m", "tests.docker.guardian", self.name, str(self.directory), watched)
         subprocess.run(
             ["unshare", "--mount", "--net", "--propagation", "slave", sys.executable, *module],
@@ -72,12 +77,15 @@ class TestEngine:
     def wait(self) -> Engine:
         """Until it answers."""
         deadline = Deadline(START_SECONDS)
-        while True:
-            try:
-                return probe(self.socket)
-            except DockerUnavailable as error:
-                said = (self.directory / "log").read_text() if deadline.left() < 1 else ""
-                assert deadline.rest(0.05), f"{error}\n{said}"
+        while (found := self._look()) is None:
+            assert deadline.rest(0.05), (self.directory / "log").read_text()
+        return found
+
+    def _look(self) -> Engine | None:
+        try:
+            return probe(self.socket)
+        except DockerUnavailable:
+            return None
 
     def restart(self) -> None:
         """As an upgrade of the machine would."""

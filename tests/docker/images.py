@@ -19,11 +19,16 @@ GIT = "acode-test/git:1"
 BARE = "acode-test/bare:1"
 """Programs, and no shell."""
 
-_APPLETS = (
-    "sh cat echo env false head id kill ls mkdir mkfifo nc ps rm setsid sleep tail tee test touch "
-    "true tr wc wget yes dd date stat hostname nproc chmod sync grep printf seq ulimit ping"
-).split()
-_PROGRAMS = "dash bash git cat echo env id ls mkdir rm setsid sleep true touch head date".split()
+_APPLETS = [
+    "sh", "cat", "echo", "env", "false", "head", "id", "kill", "ls", "mkdir", "mkfifo", "nc",
+    "ps", "rm", "setsid", "sleep", "tail", "tee", "test", "touch", "true", "tr", "wc", "wget",
+    "yes", "dd", "date", "stat", "hostname", "nproc", "chmod", "sync", "grep", "printf", "seq",
+    "ulimit", "ping",
+]  # fmt: skip
+_PROGRAMS = [
+    "dash", "bash", "git", "cat", "echo", "env", "id", "ls", "mkdir", "rm", "setsid", "sleep",
+    "true", "touch", "head", "date", "yes",
+]  # fmt: skip
 
 
 def ensure(api: Api, *names: str) -> None:
@@ -98,7 +103,7 @@ class _Archive:
 
     def __init__(self) -> None:
         self._buffer = io.BytesIO()
-        self._tar = tarfile.open(fileobj=self._buffer, mode="w")
+        self._tar = tarfile.open(fileobj=self._buffer, mode="w")  # noqa: SIM115 -- closed with the archive
         self.bytes = b""
 
     def __enter__(self) -> "_Archive":

@@ -32,14 +32,23 @@ def _any_of(*names: str) -> bool:
     return any(shutil.which(name) for name in names)
 
 
+def _all_of(*names: str) -> bool:
+    return all(shutil.which(name) for name in names)
+
+
 COMPONENTS = {
     "chromium": Component(
         lambda: _any_of("chromium", "chromium-browser", "google-chrome"),
         "apt-get install chromium",
     ),
+    # Tests start an engine of their own, with its own socket and data.
     "docker": Component(
-        lambda: _runs("docker", "info"),
-        "install Docker Engine, start it, and join the group docker",
+        lambda: os.geteuid() == 0 and _all_of("dockerd", "busybox", "unshare", "ip"),
+        "run the tests as root, and apt-get install docker.io busybox-static",
+    ),
+    "podman": Component(
+        lambda: os.geteuid() == 0 and _all_of("podman", "busybox", "unshare", "ip"),
+        "run the tests as root, and apt-get install podman busybox-static",
     ),
     "cgroups v1": Component(
         lambda: (place := find_place()) is not None and place.version == 1,

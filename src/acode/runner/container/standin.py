@@ -26,6 +26,8 @@ CLEAR_SECONDS = 5.0
 """What cannot be killed by then is killed with its container."""
 KILL_SECONDS = 10.0
 OUTPUT_BYTES = 1 << 16
+PATIENCE_MS = 100
+"""How long a full pipe may keep us from everything else."""
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -90,6 +92,8 @@ class StandIn:
         signal.set_wakeup_fd(notes, warn_on_full_buffer=False)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         self._told = Told()
+        self._has_begun = False
+        self._is_to_end = False
 
     def run(self, order: str) -> tuple[int, Told]:
         """From the order to the end; the exit code and what else is known."""
@@ -124,7 +128,6 @@ class StandIn:
             poll.register(descriptor, select.POLLIN)
         while True:
             ready = dict(poll.poll())
-            self._obey(channel)
             self._pass_on()
             while words := channel.next():
                 match words:
@@ -135,27 +138,37 @@ class StandIn:
                             max_memory_bytes=int(peak),
                         )
                         return int(status)
+                    case ["begun"]:
+                        self._has_begun = True
                     case ["absent"]:
                         self._tell(absent=True)
                     case ["nowhere"]:
                         self._tell(nowhere=True)
+            self._obey(channel)
             if ready.get(channel.reply, 0) & select.POLLHUP:
                 raise Gone
 
     def _obey(self, channel: Channel) -> None:
         """Pass on that the command is to end."""
         with suppress(BlockingIOError):
-            if set(os.read(self._notes, 4096)) - {signal.SIGCONT}:
-                channel.say("term")
+            self._is_to_end |= bool(set(os.read(self._notes, 4096)) - {signal.SIGCONT})
+        if self._is_to_end and self._has_begun:
+            self._is_to_end = False
+            channel.say("term")
 
     def _pass_on(self) -> bool:
-        """Move what was printed; says whether there was any."""
-        moved = 0
-        for source, target in self._outputs.items():
-            with suppress(BlockingIOError):
-                # Waits if our reader is slow, as the command itself would.
-                moved += os.splice(source, target, OUTPUT_BYTES)
-        return moved > 0
+        """Move what was printed; says whether there may be more."""
+        return any([self._splice(*pair) for pair in self._outputs.items()])
+
+    def _splice(self, source: int, target: int) -> bool:
+        try:
+            return os.splice(source, target, OUTPUT_BYTES) > 0
+        except BlockingIOError:  # there is nothing, or no room for it
+            if not _is_ready(source, select.POLLIN, 0):
+                return False
+        # A slow reader slows the command down, as it would anywhere.
+        _is_ready(target, select.POLLOUT, PATIENCE_MS)
+        return True
 
     def _clear_strays(self, channel: Channel) -> None:
         """What the command left behind goes too, gently if it hurries."""
@@ -177,6 +190,12 @@ class StandIn:
 
     def _tell(self, **known: object) -> None:
         self._told = msgspec.structs.replace(self._told, **known)
+
+
+def _is_ready(descriptor: int, event: int, wait_ms: int) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, event)
+    return bool(poll.poll(wait_ms))
 
 
 def quiesce(seat: Seat) -> bool:

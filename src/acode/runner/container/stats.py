@@ -54,7 +54,7 @@ class Meter:
     def read(self) -> Used:
         """One look."""
         try:
-            cpu, used = self._from_kernel() if self._files else self._from_engine()
+            cpu, used = self._from_kernel(self._files) if self._files else self._from_engine()
         except (FileNotFoundError, ProcessLookupError, ValueError):
             cpu, used = self._from_engine()
         now = ticks()
@@ -64,14 +64,13 @@ class Meter:
         share = max(0.0, (cpu - before[0]) / 1e9 / (now - before[1]) * 100)
         return msgspec.structs.replace(used, cpu_percent=round(share, 1))
 
-    def _from_kernel(self) -> tuple[int, Used]:
-        assert self._files is not None
+    def _from_kernel(self, files: "_Files") -> tuple[int, Used]:
         received, sent = _traffic(self._pid)
-        return self._files.cpu_nanoseconds(), Used(
-            memory_bytes=self._files.memory_bytes(),
-            memory_limit_bytes=_bounded(_number(self._files.memory_limit)),
-            pids=_number(self._files.pids),
-            pids_limit=_bounded(_number(self._files.pids_limit)),
+        return files.cpu_nanoseconds(), Used(
+            memory_bytes=files.memory_bytes(),
+            memory_limit_bytes=_bounded(_number(files.memory_limit)),
+            pids=_number(files.pids),
+            pids_limit=_bounded(_number(files.pids_limit)),
             network_received_bytes=received,
             network_sent_bytes=sent,
         )

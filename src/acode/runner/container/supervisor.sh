@@ -38,22 +38,19 @@ measure() { # sets oom (kills so far), cpu (nanoseconds) and peak (bytes), as fa
 }
 
 attempt() { # in the background: one command from its start to its end
-    # Whoever asks politely means the command, not us.
-    trap : TERM HUP INT
+    # Whoever asks politely means the command, not us. It can be asked from "begun" on.
+    trap '' TERM HUP INT
     measure
     oom_before=$oom cpu_before=$cpu peak_before=$peak
     (
         # The kernel takes the command before us when memory runs out.
         { echo 500 >/proc/self/oom_score_adj; } 2>/dev/null
+        trap - TERM HUP INT
+        echo "begun $session" >&4
         . "$dir/order"
     ) </dev/null >"$dir/out" 2>"$dir/err" 3<&- &
-    command=$!
-    wait "$command"
+    wait $!
     status=$?
-    while kill -0 "$command" 2>/dev/null; do
-        wait "$command"
-        status=$?
-    done
     measure
     [ "$peak" -gt "$peak_before" ] || peak=0
     echo "end $session $status $((oom - oom_before)) $((cpu - cpu_before)) $peak" >&4
