@@ -201,8 +201,11 @@ class PoolProject:
         if not self.keeps_workspaces:
             folders.append(self.agent / "worktrees")
         left = [path for folder in folders if folder.is_dir() for path in folder.iterdir()]
-        # What workspaces share may stay, as long as it holds nothing of any of them.
-        kept = [path for path in left if path.name.startswith(".") and not any(path.iterdir())]
+        # What workspaces share stays for the next ones; of no single one anything may.
+        shared = self.agent / "worktrees"
+        kept = {shared / ".bases", shared / ".warm"}
+        if not any((shared / ".trash").glob("*")):
+            kept.add(shared / ".trash")
         return [str(path) for path in (*run.glob("*.sock"), *left) if path not in kept]
 
     def close(self) -> None:
