@@ -1,5 +1,6 @@
 """Task files and flags to drafts: checked once, completely, with every problem reported."""
 
+import re
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Annotated, Any
@@ -23,6 +24,7 @@ MAX_TASKS = 10_000
 
 _TEN_YEARS = 10 * 365 * 24 * 3600
 _LONGEST_CYCLE = 20
+_FUNCTION = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")
 
 _Command = Annotated[str, Meta(pattern=r"\S", extra={"expected": "a command that is not empty"})]
 _Line = Annotated[
@@ -189,6 +191,8 @@ def _check(item: _Item, root: str, types: Collection[str]) -> Iterator[Problem]:
         yield item.problem("type", f"one of {', '.join(allowed)}")
     if entry.type == "script" and leaves(root, entry.command):
         yield item.problem("command", "a script inside the project")
+    if entry.type == "python" and not _FUNCTION.fullmatch(entry.command):
+        yield item.problem("command", "a function as module:function")
     if entry.cwd is not None and leaves(root, entry.cwd):
         yield item.problem("cwd", "a directory inside the project")
     for pattern in entry.artifacts:

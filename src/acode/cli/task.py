@@ -12,6 +12,7 @@ COMMANDS = (
             "acode task add --title Build -- make -j4 all    a program and its arguments",
             "acode task add --priority high --after 01J9X --timeout 600 -- ./deploy",
             "acode task add --type claude-code -- 'Explain the retry policy'",
+            "acode task add --type python -- tools.report:monthly 11 '{\"draft\": true}'",
             "acode task add nightly.yml                      a batch from a file",
             "generate | acode task add -                     a batch from a pipe",
         ),
@@ -53,6 +54,20 @@ COMMANDS = (
             "acode task logs 01J9X --format json --since 10m",
         ),
         lazily("acode.cli.logs", "task_logs_arguments"),
+    ),
+    Command(
+        "diff",
+        "print what a task changed, as a patch",
+        lazily("acode.cli.changes", "diff"),
+        ("acode task diff 01J9X", "acode task diff 01J9X | git apply --stat"),
+        add_id,
+    ),
+    Command(
+        "restore",
+        "bring work back that was saved when an attempt did not succeed, as a branch",
+        lazily("acode.cli.changes", "restore"),
+        ("acode task restore 01J9X",),
+        add_id,
     ),
     Command(
         "cancel",

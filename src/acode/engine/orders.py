@@ -2,12 +2,14 @@
 
 import os
 from collections.abc import Mapping
+from functools import cache
 
 from acode.model.agent import AgentRules
 from acode.model.limits import AttemptLimits
-from acode.model.task import Lease, TaskLimits, TaskSpec, WorkspaceKind
+from acode.model.task import Lease, Mode, TaskLimits, TaskSpec, WorkspaceKind
 from acode.policy.commands import SHELL, argv_of
 from acode.policy.limits import granted
+from acode.runner import function
 from acode.runner.environment import chosen
 from acode.settings import Settings
 from acode.settings.derived import task_ceilings, usual_limits
@@ -45,7 +47,7 @@ class Orders:
             task_id=lease.task.id,
             token=lease.token,
             number=lease.number,
-            argv=argv_of(spec, agents=self._agents, project_root=self._root),
+            argv=self._argv(lease),
             env=self._settings.environment.set | self._passed.get(spec.type, {}) | spec.env,
             timeout_seconds=spec.timeout_seconds or self._settings.tasks.timeout_seconds,
             kill_timeout_seconds=self._settings.workers.process.kill_timeout_seconds,
@@ -57,6 +59,7 @@ class Orders:
             artifacts=(*self._settings.tasks.artifacts, *spec.artifacts),
             title=_title(spec),
             agent=self._rules.get(spec.type),
+            is_function=spec.type == "python",
         )
 
     def limits(self, spec: TaskSpec) -> AttemptLimits:
@@ -64,6 +67,14 @@ class Orders:
         if spec.limits == _UNSAID:
             return self._usual
         return granted(spec.limits, self._usual, self._ceilings)
+
+    def _argv(self, lease: Lease) -> tuple[str, ...]:
+        spec = lease.task.spec
+        if spec.type == "python":
+            python = _python_of(self._root) if spec.mode is not Mode.DOCKER else "python3"
+            words = (lease.token, self._root, spec.command, *spec.args)
+            return (python, "-c", _function_runner(), *words)
+        return argv_of(spec, agents=self._agents, project_root=self._root)
 
     def _default_workspace(self) -> WorkspaceKind | None:
         """A worktree, as far as can be told by a glance; the worker looks closer."""
@@ -99,6 +110,21 @@ def _rules(agent: Agent) -> AgentRules:
         idle_timeout_seconds=agent.idle_timeout_seconds,
         result_grace_seconds=agent.result_grace_seconds,
     )
+
+
+@cache
+def _function_runner() -> str:
+    with open(function.__file__, encoding="utf-8") as file:
+        return file.read()
+
+
+def _python_of(root: str) -> str:
+    """The project's own Python: that of its environment, or whatever is on the path."""
+    for folder in (".venv", "venv"):
+        python = os.path.join(root, folder, "bin", "python")
+        if os.access(python, os.X_OK):
+            return python
+    return "python3"
 
 
 def _title(spec: TaskSpec) -> str:

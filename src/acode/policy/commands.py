@@ -10,9 +10,19 @@ if TYPE_CHECKING:
 
 SHELL = "/bin/sh"
 PROMPT = "{prompt}"
-_COMMANDS = frozenset({"shell", "script", "python"})
-# A script with its x bit set runs as it says itself, any other one in the shell.
-_RUN_SCRIPT = '[ -x "$0" ] && exec "$0" "$@"; exec /bin/sh "$0" "$@"'
+_COMMANDS = frozenset({"shell", "script"})
+# A worktree has the script of its own commit; a scratch directory has none, so the project's runs.
+# A script without its x bit runs as its first line says, else in the shell.
+_RUN_SCRIPT = """\
+script=$ACODE_WORKTREE_PATH/$0
+[ -e "$script" ] || [ -e "$ACODE_WORKTREE_PATH/.git" ] || script=$1/$0
+[ -e "$script" ] || { echo "$0 is not in the workspace: is it committed?" >&2; exit 127; }
+shift
+[ -x "$script" ] && exec "$script" "$@"
+IFS= read -r line < "$script"
+case $line in "#!"*) set -f; IFS=' '; exec ${line#??} "$script" "$@" ;; esac
+exec /bin/sh "$script" "$@"
+"""
 
 
 class Commanding(Protocol):
@@ -42,7 +52,7 @@ def argv_of(
         words = tuple(word.replace(PROMPT, spec.command) for word in agents[spec.type])
         return (*words, *spec.args)
     if spec.type == "script":
-        return (SHELL, "-c", _RUN_SCRIPT, f"{project_root}/{spec.command}", *spec.args)
+        return (SHELL, "-c", _RUN_SCRIPT, spec.command, project_root, *spec.args)
     if not spec.args:
         return (SHELL, "-c", spec.command)
     return (spec.command, *spec.args)

@@ -1,33 +1,18 @@
-"""The agent of an attempt, if it has one, on the worker's clocks."""
-
-from typing import TYPE_CHECKING
+"""The agent of an attempt on the worker's clocks."""
 
 from acode.clock import Clock, ticks
-from acode.model.agent import AgentRun
+from acode.model.agent import AgentRules, AgentRun
 from acode.model.ending import Ending, TimedOut
 from acode.model.failure import Failure
-from acode.worker.messages import Assignment
-
-if TYPE_CHECKING:
-    from acode.runner.agent.watch import AgentWatch
+from acode.runner.agent.watch import AgentWatch
 
 
 class Agent:
-    """Hears what the command prints; knows when it has to end and what its end means."""
+    """Reads an agent's stream."""
 
-    def __init__(self, watch: "AgentWatch", clock: Clock) -> None:
-        self._watch = watch
+    def __init__(self, rules: AgentRules, clock: Clock) -> None:
+        self._watch = AgentWatch(rules, ticks())
         self._clock = clock
-
-    @classmethod
-    def of(cls, assignment: Assignment, clock: Clock) -> "Agent | None":
-        """The agent that this assignment is for."""
-        if assignment.agent is None:
-            return None
-        # Most workers never run an agent.
-        from acode.runner.agent.watch import AgentWatch
-
-        return cls(AgentWatch(assignment.agent, ticks()), clock)
 
     def read(self, tag: str, data: bytes) -> bytes:
         """What it has printed, as it belongs into the log."""
@@ -64,3 +49,5 @@ class Agent:
     def run(self) -> AgentRun | None:
         """What it said of its run."""
         return self._watch.run
+
+    value: object = None

@@ -28,12 +28,12 @@ from acode.observe.log import OutputLog
 from acode.policy.blocked.refusal import refusal
 from acode.policy.failures import explain
 from acode.runner.pipes import read_available
-from acode.worker.agent import Agent
 from acode.worker.bounds import Bounds
 from acode.worker.course import Course
 from acode.worker.direct import Direct
 from acode.worker.guard import Guard
 from acode.worker.guided import Guided
+from acode.worker.hook import Hook, hook_of
 from acode.worker.loop import Loop
 from acode.worker.messages import Assignment, Ended, Exceeded, Why, WorkerConfig
 from acode.worker.places import Shelves, checkpoint
@@ -87,9 +87,9 @@ class Attempt:
         self._timeout_at = ticks() + assignment.timeout_seconds
         self._kill_at: float | None = None
         self._hopeless_at: float | None = None
-        self._agent = Agent.of(assignment, clock)
+        self._hook = hook_of(assignment, clock)
         self._claim: Failure | None = None
-        """What the agent itself says went wrong."""
+        """What an agent or a function itself says went wrong."""
 
     def start(self, inherited: dict[str, str], strangers: set[int]) -> None:
         """Begin; a command that cannot be started ends at once."""
@@ -112,8 +112,8 @@ class Attempt:
         """Write down what has come; says whether there was anything."""
         data = read_available(descriptor)
         if data:
-            agent = None if self._checked else self._agent
-            self._write(tag, data if agent is None else agent.read(tag, data))
+            hook = None if self._checked else self._hook
+            self._write(tag, data if hook is None else hook.read(tag, data))
         return bool(data)
 
     def _write(self, tag: str, words: bytes) -> None:
@@ -137,12 +137,12 @@ class Attempt:
     @property
     def _is_leaving(self) -> bool:
         """Whether an agent that has done its work is being ended."""
-        return self._agent is not None and self._agent.is_leaving and not self._checked
+        return self._hook is not None and self._hook.is_leaving and not self._checked
 
     @property
     def _patience(self) -> float:
         """Until when an agent may go on like this."""
-        return inf if self._agent is None or self._checked else self._agent.deadline
+        return inf if self._hook is None or self._checked else self._hook.deadline
 
     def on_time(self) -> None:
         """Do what is due."""
@@ -154,8 +154,8 @@ class Attempt:
         elif self._can_time_out() and now >= self._timeout_at:
             self.on_remark("W", f"timed out after {self.assignment.timeout_seconds:g} s")
             self._stop(TimedOut(self.assignment.timeout_seconds), force=False)
-        elif self._can_time_out() and self._agent is not None and now >= self._patience:
-            why, ending = self._agent.due()
+        elif self._can_time_out() and self._hook is not None and now >= self._patience:
+            why, ending = self._hook.due()
             self.on_remark("W", why)
             self._stop(ending, force=False)
         elif self._can_time_out() and now >= self._guard.deadline:
@@ -270,8 +270,8 @@ class Attempt:
             return
         if self._checked:
             self._note_check()
-        elif self._agent is not None:
-            self._judge(self._agent)
+        elif self._hook is not None:
+            self._judge(self._hook)
         if self._succeeded() and self._checked < len(self.assignment.checks):
             self._check(self._course)
         else:
@@ -283,9 +283,9 @@ class Attempt:
     def _succeeded(self) -> bool:
         return self._stopped_as is None and self._last == Exited(0) and self._claim is None
 
-    def _judge(self, agent: Agent) -> None:
-        self._write("O", agent.rest())
-        ending, self._claim = agent.judged(self._stopped_as or self._last)
+    def _judge(self, hook: Hook) -> None:
+        self._write("O", hook.rest())
+        ending, self._claim = hook.judged(self._stopped_as or self._last)
         if self._stopped_as is None:
             self._last = ending
 
@@ -341,7 +341,8 @@ class Attempt:
             branch=kept.branch,
             patch=kept.patch,
             checks=self._checks,
-            agent=self._agent.run if self._agent else None,
+            agent=self._hook.run if self._hook else None,
+            value=self._hook.value if self._hook else None,
             setback=setback,
         )
 

@@ -42,6 +42,8 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     title: str = ""
     agent: AgentRules | None = None
     """For coding agents: how their output is read, and what they are held to."""
+    is_function: bool = False
+    """Whether the command calls a Python function and tells what it gives back."""
 
     @property
     def is_plain(self) -> bool:
