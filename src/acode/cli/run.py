@@ -206,7 +206,7 @@ def _row(task: Task) -> list[str]:
 
 COMMAND = Command(
     "run",
-    "run every task of a file with a pool, show the progress, stop; exit 1 if any failed",
+    "start a pool, run every task of a file, stop; exit 1 if any failed",
     run,
     (
         "acode run tasks.yml",
