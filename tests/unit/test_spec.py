@@ -115,8 +115,14 @@ async def test_a_task_has_the_fields_of_a_forge_task(batch):
 @pytest.mark.req("forge-12")
 @pytest.mark.parametrize("kind", ["claude-code", "shell", "script", "python", "codex"])
 def test_every_type_of_task_is_accepted(batch, kind):
-    (draft,) = batch(f"{{command: run.sh, type: {kind}}}")
+    (draft,) = batch(f"{{command: 'tools.run:main', type: {kind}}}")
     assert draft.spec.type == kind
+
+
+@pytest.mark.parametrize("command", ["run.sh", "tools:", ":main", "a b:c", "tools:3", "os:a:b"])
+def test_a_function_has_a_module_and_a_name(refused, command):
+    (problem,) = refused(f"{{command: '{command}', type: python}}")
+    assert "a function as module:function" in problem
 
 
 def test_flag_names_and_snake_case_are_other_names(batch):
