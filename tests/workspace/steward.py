@@ -4,17 +4,21 @@ import codecs
 import ctypes
 import json
 import os
+import signal
 import subprocess
 import sys
+import traceback
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from acode.errors import AcodeError
-from acode.runner.identity import myself
+from acode.runner.identity import is_alive, myself
 from acode.workspace.base import CommitText, Order, Workspace
 from acode.workspace.opening import open_workspace
 from acode.workspace.results import restore
+from acode.workspace.sweep import sweep
 
 PR_SET_DUMPABLE = 4
 
@@ -60,6 +64,75 @@ def do_close(name: str, reuse: bool = True) -> None:
 
 def do_restore(project: str, task: str) -> str:
     return restore(project, task)
+
+
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+STEPS = frozenset(
+    f"os.{verb}"
+    for verb in ("rename", "mkdir", "remove", "rmdir", "link", "symlink", "posix_spawn", "utime")
+)
+
+
+def die_at(step: int) -> None:
+    """Be killed before the so-manieth change to the disk."""
+    left = step
+
+    def count(event: str, details: tuple[Any, ...]) -> None:
+        nonlocal left
+        is_write = event == "open" and isinstance(details[2], int) and details[2] & WRITES
+        if event in STEPS or is_write:
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(count)
+
+
+def in_child(action: Callable[[Callable[[Any], object]], None]) -> tuple[int, list[Any]]:
+    """Do something in a process of its own; how that ended, and what it said on the way."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            action(lambda word: os.write(writing, json.dumps(word).encode() + b"\n"))
+            os._exit(0)
+        finally:
+            traceback.print_exc()
+            os._exit(1)
+    os.close(writing)
+    with os.fdopen(reading) as file:
+        said = [json.loads(line) for line in file]
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), said
+
+
+def do_live(order: dict[str, Any], patch: str, die: int = 0, end: str = "collect") -> Any:
+    """The whole life of a workspace, in a child that may be killed on the way."""
+
+    def life(say: Callable[[Any], object]) -> None:
+        if die:
+            die_at(die)
+        workspace = open_workspace(
+            msgspec.convert(order | {"owner": msgspec.to_builtins(myself())}, Order)
+        )
+        # Not counted: what the task does is none of our steps.
+        fd = os.open(f"{workspace.path}/work", os.O_CREAT | os.O_WRONLY)
+        os.write(fd, order["task_id"].encode())
+        os.close(fd)
+        say("worked")
+        if end == "collect":
+            workspace.collect(patch_file=patch, commit=CommitText("text"))
+        workspace.close()
+
+    return in_child(life)
+
+
+def do_sweep(project: str, trees: str, die: int = 0, idle: float = 3600.0) -> Any:
+    def clean(say: Callable[[Any], object]) -> None:
+        if die:
+            die_at(die)
+        say(msgspec.to_builtins(sweep(project, os.path.dirname(trees), is_alive, idle)))
+
+    return in_child(clean)
 
 
 def main() -> None:

@@ -2,7 +2,8 @@
 
 import fcntl
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Container
+from contextlib import suppress
 
 from acode.errors import WorkspaceFailed
 from acode.workspace.checkout import check_out, settle
@@ -31,6 +32,7 @@ class Base:
 
     def let_go(self) -> None:
         """Not used any more."""
+        os.utime(self._lock)
         os.close(self._lock)
 
 
@@ -73,8 +75,12 @@ def _lock(path: str, how: int) -> int:
         os.close(descriptor)
 
 
+def _draft(directory: str) -> str:
+    return os.path.join(os.path.dirname(directory), f".new-{os.path.basename(directory)}")
+
+
 def _make(state: State, directory: str) -> None:
-    draft = os.path.join(os.path.dirname(directory), f".new-{os.path.basename(directory)}")
+    draft = _draft(directory)
     remove(draft)
     os.makedirs(draft)
     record = state.record
@@ -82,31 +88,23 @@ def _make(state: State, directory: str) -> None:
     os.rename(draft, directory)
 
 
-def drop_unused(base_dir: str, is_old: Callable[[float], bool]) -> int:
+def drop_unused(base_dir: str, is_old: Callable[[float], bool], spared: Container[str]) -> None:
     """Remove shared checkouts that nobody uses and that were last used long ago."""
     folder = os.path.join(base_dir, FOLDER)
-    names = os.listdir(folder) if os.path.isdir(folder) else []
-    return sum(_drop(base_dir, folder, name, is_old) for name in names if name.endswith(".lock"))
+    for name in os.listdir(folder) if os.path.isdir(folder) else []:
+        key = name.removesuffix(".lock")
+        if key != name and key not in spared:
+            with suppress(BlockingIOError, FileNotFoundError):
+                _drop(base_dir, os.path.join(folder, key), is_old)
 
 
-def _drop(base_dir: str, folder: str, name: str, is_old: Callable[[float], bool]) -> bool:
-    path = os.path.join(folder, name)
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
+def _drop(base_dir: str, directory: str, is_old: Callable[[float], bool]) -> None:
+    descriptor = os.open(f"{directory}.lock", os.O_RDWR | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not is_old(os.fstat(descriptor).st_mtime):
-            return False
-        directory = path.removesuffix(".lock")
-        remove(os.path.join(folder, f".new-{os.path.basename(directory)}"))
-        if os.path.isdir(directory):
+        if is_old(os.fstat(descriptor).st_mtime):
+            remove(_draft(directory))
             discard(directory, base_dir)
-        os.unlink(path)
-    except (BlockingIOError, FileNotFoundError):
-        return False
-    else:
-        return True
+            os.unlink(f"{directory}.lock")
     finally:
         os.close(descriptor)

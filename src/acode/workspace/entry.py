@@ -41,6 +41,14 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
         return f"acode:{self.worker_id}:{owner.pid}:{owner.start_time}:{owner.boot_id}"
 
 
+def owner_in(reason: str) -> tuple[str, ProcessIdentity] | None:
+    """The worker's id and process in such a reason; None if it is not one of ours."""
+    words = reason.strip().split(":")
+    if len(words) != 5 or words[0] != "acode" or not (words[2] + words[3]).isdigit():
+        return None
+    return words[1], ProcessIdentity(int(words[2]), int(words[3]), words[4])
+
+
 def new_name(task_id: str) -> str:
     """A name for an entry that nothing else has."""
     return f"acode-{task_id}-{secrets.token_hex(4)}"

@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 
 from acode.errors import AcodeError, DiskFull, ToolMissing, WorkspaceFailed
@@ -76,7 +77,14 @@ def _spawn(
 
 
 def _wait(pid: int) -> int:
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    try:
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    except BaseException:
+        # Whoever interrupts us must find nothing that still writes.
+        with suppress(ProcessLookupError, ChildProcessError):
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        raise
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

@@ -79,6 +79,7 @@ def _open_worktree(order: Order, repository: Repository, base: str) -> Worktree:
         bring_along(state)
         os.makedirs(os.path.join(state.tree, repository.inside), exist_ok=True)
         register(repository, state.entry, state.tree, base, state.index)
+        state.mark_opened()
     except BaseException:
         source.release(state, reuse=False)
         raise

@@ -11,7 +11,7 @@ from acode.errors import WorkspaceFailed
 from acode.workspace.bases import FOLDER, Base, hold, hold_existing
 from acode.workspace.entry import unregister
 from acode.workspace.mounts import enter_namespace, mount_overlay, mounts_below, unmount
-from acode.workspace.removal import discard, remove
+from acode.workspace.removal import remove
 from acode.workspace.state import State
 
 
@@ -65,8 +65,6 @@ class Overlay:
         unregister(state.entry)
         with suppress(FileNotFoundError):
             os.rmdir(state.tree)
-        for layer in ("upper", "work"):
-            discard(state.path(layer), state.base_dir)
         state.remove()
         base, _ = self._held.pop(state.directory, (None, 0))
         if base is not None:

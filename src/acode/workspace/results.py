@@ -144,6 +144,12 @@ def save(repository: Repository, work: Work, text: CommitText) -> Collected:
     return Collected(saved=f"{SAVED}{work.task_id}", commit=commit_id)
 
 
+def publish(repository: Repository, work: Work, text: CommitText) -> Collected:
+    """Keep work on a branch for the user."""
+    commit_id = commit(repository, work, text)
+    return Collected(branch=put_on_branch(repository, work.task_id, commit_id), commit=commit_id)
+
+
 def restore(project_root: str, task_id: str) -> str:
     """Bring the saved work of a task back; the name of the branch."""
     repository = find_repository(project_root)

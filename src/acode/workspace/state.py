@@ -7,7 +7,7 @@ import msgspec
 from acode.workspace.base import Order
 from acode.workspace.conventions import read_made, read_text
 from acode.workspace.entry import Entry
-from acode.workspace.removal import remove
+from acode.workspace.removal import discard
 from acode.workspace.repository import Repository
 from acode.workspace.treegit import TreeGit
 
@@ -67,14 +67,17 @@ class State:
         return self.path("copied")
 
     @property
-    def is_kept(self) -> bool:
-        """Whether everything worth keeping is kept; from then on the tree may be half gone."""
-        return os.path.exists(self.path("kept"))
+    def holds_work(self) -> bool:
+        """Whether the tree was handed out, and what it holds is not kept elsewhere yet."""
+        return os.path.exists(self.path("opened")) and not os.path.exists(self.path("kept"))
+
+    def mark_opened(self) -> None:
+        """The tree is whole; from now on it may hold work."""
+        _touch(self.path("opened"))
 
     def mark_kept(self) -> None:
-        """Nothing in the tree is needed any more."""
-        with open(self.path("kept"), "wb"):
-            pass
+        """Nothing in the tree is needed any more; from now on it may be half gone."""
+        _touch(self.path("kept"))
 
     def path(self, name: str) -> str:
         """A file of ours about this workspace."""
@@ -94,18 +97,16 @@ class State:
 
     def write(self) -> None:
         """Write the record down; from now on a crash leaves something that can be found."""
-        draft = f"{os.path.dirname(self.directory)}/{DRAFT}{self.record.entry}"
+        # Its name says whose it is, because it may hold no record yet.
+        draft = os.path.join(os.path.dirname(self.directory), f"{DRAFT}{self.entry.reason}")
         os.makedirs(draft)
         with open(f"{draft}/record", "wb") as file:
             file.write(msgspec.json.encode(self.record))
         os.rename(draft, self.directory)
 
     def remove(self) -> None:
-        """Nothing is left to be done for this workspace. The record goes last."""
-        for name in os.listdir(self.directory) if os.path.isdir(self.directory) else []:
-            if name != "record":
-                remove(self.path(name))
-        remove(self.directory)
+        """Nothing is left to be done for this workspace: the record goes, at one stroke."""
+        discard(self.directory, self.base_dir)
 
 
 def directory_of(trees: str, name: str) -> str:
@@ -120,3 +121,7 @@ def read_state(directory: str) -> State | None:
             return State(msgspec.json.decode(file.read(), type=Record))
     except (FileNotFoundError, msgspec.MsgspecError):
         return None
+
+
+def _touch(path: str) -> None:
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))

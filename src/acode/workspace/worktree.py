@@ -4,6 +4,8 @@ import os
 import stat
 from contextlib import suppress
 
+import msgspec
+
 from acode.errors import WorkspaceFailed
 from acode.workspace import results
 from acode.workspace.base import Collected, CommitText
@@ -22,7 +24,6 @@ class Worktree:
         self.notes = notes
         self._state = state
         self._source = source
-        self._is_kept = False
         self._is_closed = False
 
     @property
@@ -52,42 +53,37 @@ class Worktree:
     def collect(self, *, patch_file: str, commit: CommitText | None = None) -> Collected:
         """Keep what was changed: as a patch, and as a branch (a saved ref without a text)."""
         repository, work = self._state.record.repository, self._work()
-        left_out = work.snapshot.left_out
-        if not results.has_changes(repository, work):
-            self._is_kept = True
-            return Collected(left_out=left_out)
-        results.write_patch(repository, work, patch_file)
-        if commit is None:
-            kept = results.save(repository, work, self._text())
-        else:
-            commit_id = results.commit(repository, work, commit)
-            branch = results.put_on_branch(repository, work.task_id, commit_id)
-            kept = Collected(branch=branch, commit=commit_id)
-        self._is_kept = True
-        return Collected(
-            files=results.changed_files(repository, work),
-            branch=kept.branch,
-            patch=patch_file,
-            saved=kept.saved,
-            commit=kept.commit,
-            left_out=left_out,
-        )
+        kept = Collected(left_out=work.snapshot.left_out)
+        if results.has_changes(repository, work):
+            results.write_patch(repository, work, patch_file)
+            kept = msgspec.structs.replace(
+                results.save(repository, work, self._text())
+                if commit is None
+                else results.publish(repository, work, commit),
+                files=results.changed_files(repository, work),
+                patch=patch_file,
+                left_out=work.snapshot.left_out,
+            )
+        self._state.mark_kept()
+        return kept
 
     def close(self, *, reuse: bool = True) -> None:
         """Save what was not collected and put the tree away. Safe to repeat."""
-        if self._is_closed:
-            return
+        if not self._is_closed:
+            self.give_up(reuse=reuse)
+            self._is_closed = True
+
+    def give_up(self, *, reuse: bool = False) -> str | None:
+        """Put the tree away; the ref of what had to be saved first. Leaves one that is kept."""
         if self._state.record.order.keep:
             self._leave()
-        else:
-            if not self._is_kept:
-                self.save()
-            self._state.mark_kept()
-            self._source.release(self._state, reuse=reuse)
-        self._is_closed = True
+            return None
+        saved = self._save() if self._state.holds_work else None
+        self._state.mark_kept()
+        self._source.release(self._state, reuse=reuse)
+        return saved
 
-    def save(self) -> str | None:
-        """Save the work under a ref, if there is any; the name of the ref."""
+    def _save(self) -> str | None:
         repository, work = self._state.record.repository, self._work()
         if not results.has_changes(repository, work):
             return None
