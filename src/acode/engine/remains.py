@@ -7,7 +7,7 @@ import msgspec
 
 from acode.model.worker import ProcessIdentity
 from acode.runner.cgroup import PREFIX, remove_groups
-from acode.runner.shelf import remove
+from acode.runner.suite import remove
 from acode.worker.messages import WorkerConfig
 from acode.workspace.state import FOLDER, directory_of
 

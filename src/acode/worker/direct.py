@@ -41,17 +41,15 @@ class Direct:
         self._listener = listener
         self._bounds = bounds
         self._places: Places | None = None
-        self._scratch: str | None = None
         self._tree: Tree | None = None
 
     def start(self) -> None:
         """Prepare and spawn."""
         task, program = self._task, self._task.argv[0]
         try:
-            self._places = self._shelves.hand_out(task.task_id, task.number)
-            workspace = self._workspace()
+            places, workspace = self._prepare()
             env = self._inherited | task.env
-            env |= environment(task, self._config, self._places, workspace)
+            env |= environment(task, self._config, places, workspace)
             program = find_program(program, env)
             directory = os.path.join(workspace, task.cwd or ".")
             self._tree = Tree(self._spawn((program, *task.argv[1:]), env, directory))
@@ -66,11 +64,12 @@ class Direct:
         os.chdir(directory)
         return self._bounds.spawn(lambda: spawn(argv, env, self.pipes))
 
-    def _workspace(self) -> str:
-        if self._task.workspace is WorkspaceKind.PROJECT:
-            return self._config.project_root
-        self._scratch = self._shelves.scratch(self._task.task_id, self._task.number)
-        return self._scratch
+    def _prepare(self) -> tuple[Places, str]:
+        """Fresh directories, and the one that the command works in."""
+        task, elsewhere = self._task, self._task.workspace is WorkspaceKind.PROJECT
+        places = self._shelves.hand_out(task.task_id, task.number, workspace=not elsewhere)
+        self._places = places
+        return places, self._config.project_root if elsewhere else places.workspace
 
     def _refuse(self, program: str, error: OSError) -> None:
         failure = not_startable(program, self._task.cwd, error)
@@ -85,7 +84,7 @@ class Direct:
         self._listener.on_kept(self._keep())
 
     def _keep(self) -> Kept:
-        if self._places is None:
+        if self._places is None or not self._shelves.has_artifacts(self._places):
             return Kept()
         try:
             final = final_artifacts(self._task, self._config)
@@ -116,8 +115,6 @@ class Direct:
     def clean(self) -> None:
         """Remove the directories."""
         self.pipes.close()
-        if self._scratch is not None:
-            self._shelves.take_back_scratch(self._scratch)
         if self._places is not None:
             self._shelves.take_back(self._places)
 

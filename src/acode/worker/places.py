@@ -5,15 +5,30 @@ import shutil
 from contextlib import suppress
 from typing import NamedTuple
 
-from acode.runner.shelf import Shelf
+from acode.runner.suite import Suite, remove
 from acode.worker.messages import Assignment, WorkerConfig
 
 
 class Places(NamedTuple):
-    """The directories of one attempt beside its workspace."""
+    """The directories of one attempt: rooms of one suite."""
 
-    temporary: str
-    artifacts: str
+    suite: str
+    has_workspace: bool = False
+
+    @property
+    def workspace(self) -> str:
+        """Where a command works that needs nothing but an empty directory."""
+        return f"{self.suite}/work"
+
+    @property
+    def temporary(self) -> str:
+        """For whatever the command needs while it runs."""
+        return os.path.join(self.suite, "tmp")
+
+    @property
+    def artifacts(self) -> str:
+        """For what it wants to leave."""
+        return f"{self.suite}/artifacts"
 
 
 class Shelves:
@@ -25,37 +40,31 @@ class Shelves:
         self._scratches = f"{config.trees}/scratch"
         # What a worker of this name left when it was killed.
         self.clear()
-        self._workspaces = Shelf(self._scratches, "spare")
-        self._temporaries = Shelf(self.home, "tmp")
-        self._artifacts = Shelf(self.home, "artifacts")
+        self._beside = Suite(self.home, "spare", ("tmp", "artifacts"))
+        """For those whose workspace comes from elsewhere."""
+        self._whole = Suite(self._scratches, "spare", ("work", "tmp", "artifacts"))
 
-    def hand_out(self, task_id: str, number: int) -> Places:
+    def hand_out(self, task_id: str, number: int, *, workspace: bool = False) -> Places:
         """Fresh, empty directories."""
-        name = f"{task_id}-{number}"
-        places = Places(
-            os.path.join(self.home, f"tmp-{name}"), os.path.join(self.home, f"artifacts-{name}")
-        )
-        self._temporaries.hand_out(places.temporary)
-        self._artifacts.hand_out(places.artifacts)
+        directory = self._scratches if workspace else self.home
+        places = Places(f"{directory}/{task_id}-{number}", workspace)
+        self._suite_of(places).hand_out(places.suite)
         return places
 
+    def has_artifacts(self, places: Places) -> bool:
+        """Whether there is anything to keep, as far as can be told without a look inside."""
+        return not self._suite_of(places).is_unused(places.suite, "artifacts")
+
     def take_back(self, places: Places) -> None:
-        """Remove them with everything in them."""
-        self._temporaries.take_back(places.temporary)
-        self._artifacts.take_back(places.artifacts)
+        """Remove them with everything in them, but for a workspace that is to be kept."""
+        if places.has_workspace and self._config.keep_workspaces:
+            remove(places.temporary)
+            remove(places.artifacts)
+        else:
+            self._suite_of(places).take_back(places.suite)
 
-    def scratch(self, task_id: str, number: int) -> str:
-        """A fresh, empty workspace."""
-        workspace = f"{self._scratches}/{task_id}"
-        if os.path.lexists(workspace):  # a kept one of an earlier attempt stays as it is
-            workspace = f"{workspace}-{number}"
-        self._workspaces.hand_out(workspace)
-        return workspace
-
-    def take_back_scratch(self, workspace: str) -> None:
-        """Remove it, unless it is to be kept."""
-        if not self._config.keep_workspaces:
-            self._workspaces.take_back(workspace)
+    def _suite_of(self, places: Places) -> Suite:
+        return self._whole if places.has_workspace else self._beside
 
     def clear(self) -> None:
         """Remove everything of this worker but for worktrees, which may hold unsaved work."""

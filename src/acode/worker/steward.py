@@ -19,7 +19,7 @@ from acode.runner.identity import identify
 from acode.runner.pipes import Pipes
 from acode.runner.process import fork_and_exec
 from acode.runner.refusal import not_startable
-from acode.runner.shelf import remove
+from acode.runner.suite import remove
 from acode.runner.tree import become_subreaper, die_with_parent
 from acode.worker.messages import Assignment, WorkerConfig
 from acode.worker.places import Places, environment, final_artifacts, find_program
@@ -115,8 +115,7 @@ class Steward:
         if workspace is not None:
             self._obey(workspace)
             workspace.close()
-        for directory in self._places:
-            remove(directory)
+        remove(self._places.suite)
 
     def _tell(self, report: Report) -> None:
         tell(self._wire, report)

@@ -1,48 +1,128 @@
 """The directories of an attempt, and what it leaves in them."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from acode.runner.artifacts import keep_staged
 from acode.runner.environment import inheritable
-from acode.runner.shelf import Shelf, remove
+from acode.runner.suite import Suite, remove
+
+ROOMS = ("work", "tmp")
 
 
-def test_an_empty_directory_is_handed_out_again(tmp_path: Path) -> None:
-    shelf = Shelf(str(tmp_path / "shelf"), "spare")
-    first, second = tmp_path / "shelf" / "a", tmp_path / "shelf" / "b"
-    shelf.hand_out(str(first))
-    inode = first.stat().st_ino
-    shelf.take_back(str(first))
-    assert not first.exists()
-    shelf.hand_out(str(second))
-    assert second.stat().st_ino == inode
-    assert list(second.iterdir()) == []
+@pytest.fixture
+def shelf(tmp_path: Path) -> Path:
+    return tmp_path / "shelf"
 
 
-@pytest.mark.parametrize("trace", ["file", "mode", "link"])
-def test_a_directory_that_was_used_is_not_handed_out_again(tmp_path: Path, trace: str) -> None:
-    shelf = Shelf(str(tmp_path / "shelf"), "spare")
-    first, second = tmp_path / "shelf" / "a", tmp_path / "shelf" / "b"
-    shelf.hand_out(str(first))
-    outside = tmp_path / "outside"
+@pytest.fixture
+def suite(shelf: Path) -> Suite:
+    return Suite(str(shelf), "spare", ROOMS)
+
+
+def settle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From here on every room counts as made long ago."""
+    monkeypatch.setattr("acode.runner.suite.SETTLE_SECONDS", -1.0)
+
+
+def test_rooms_that_were_not_used_are_handed_out_again(suite: Suite, shelf: Path) -> None:
+    inodes = set()
+    for attempt in ("a", "b", "c"):
+        suite.hand_out(str(shelf / attempt))
+        inodes.add((shelf / attempt / "work").stat().st_ino)
+        assert sorted(path.name for path in (shelf / attempt).rglob("*")) == sorted(ROOMS)
+        suite.take_back(str(shelf / attempt))
+        assert not (shelf / attempt).exists()
+    assert len(inodes) == 1
+
+
+def leave_file(room: Path) -> None:
+    (room / "file").touch()
+
+
+def leave_nothing_after_all(room: Path) -> None:
+    (room / "file").touch()
+    (room / "file").unlink()
+
+
+def change_mode(room: Path) -> None:
+    room.chmod(0o755)
+
+
+def replace_by_link(room: Path) -> None:
+    outside = room.parent.parent.parent / "outside"
     outside.mkdir()
     (outside / "kept").touch()
-    if trace == "file":
-        (first / "file").touch()
-    elif trace == "mode":
-        first.chmod(0o755)
-    else:
-        first.rename(tmp_path / "moved")
-        first.symlink_to(outside)
-    shelf.take_back(str(first))
-    assert not os.path.lexists(first)
-    shelf.hand_out(str(second))
-    assert second.stat().st_mode & 0o777 == 0o700
-    assert list(second.iterdir()) == []
-    assert (outside / "kept").exists()
+    room.rename(outside / "moved")
+    room.symlink_to(outside)
+
+
+def remove_it(room: Path) -> None:
+    room.rmdir()
+
+
+def set_the_clock_back(room: Path) -> None:
+    before = room.stat()
+    (room / "file").touch()
+    os.utime(room, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+TRACES = [leave_file, change_mode, replace_by_link, remove_it, set_the_clock_back]
+
+
+@pytest.mark.parametrize("settled", [False, True], ids=["new", "old"])
+@pytest.mark.parametrize("trace", TRACES)
+def test_no_attempt_finds_a_trace_of_another(
+    suite: Suite,
+    shelf: Path,
+    trace: Callable[[Path], None],
+    settled: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    suite.hand_out(str(shelf / "a"))
+    suite.take_back(str(shelf / "a"))
+    if settled:
+        # The file system's clock is coarse: what follows at once may bear the same moment.
+        wait_for_the_next_moment(shelf)
+        settle(monkeypatch)
+    suite.hand_out(str(shelf / "b"))
+    trace(shelf / "b" / "work")
+    assert not suite.is_unused(str(shelf / "b"), "work")
+    suite.take_back(str(shelf / "b"))
+    assert not os.path.lexists(shelf / "b")
+    suite.hand_out(str(shelf / "c"))
+    assert sorted(path.name for path in (shelf / "c").rglob("*")) == sorted(ROOMS)
+    assert {(shelf / "c" / room).stat().st_mode & 0o777 for room in ROOMS} == {0o700}
+    if trace is replace_by_link:
+        assert (shelf.parent / "outside" / "kept").exists()
+
+
+def wait_for_the_next_moment(shelf: Path) -> None:
+    (shelf / "begin").touch()
+    begin = (shelf / "begin").stat()
+    while (shelf / "begin").stat().st_ctime_ns == begin.st_ctime_ns:
+        (shelf / "begin").touch()
+
+
+def test_a_room_that_was_left_as_it_was_is_good_again(suite: Suite, shelf: Path) -> None:
+    suite.hand_out(str(shelf / "a"))
+    leave_nothing_after_all(shelf / "a" / "work")
+    assert suite.is_unused(str(shelf / "a"), "work")
+    inode = (shelf / "a" / "work").stat().st_ino
+    suite.take_back(str(shelf / "a"))
+    suite.hand_out(str(shelf / "b"))
+    assert (shelf / "b" / "work").stat().st_ino == inode
+
+
+def test_a_spare_that_somebody_took_is_made_anew(suite: Suite, shelf: Path) -> None:
+    suite.hand_out(str(shelf / "a"))
+    suite.take_back(str(shelf / "a"))
+    remove(str(shelf / ".spare"))
+    suite.hand_out(str(shelf / "b"))
+    assert sorted(path.name for path in (shelf / "b").iterdir()) == sorted(ROOMS)
 
 
 def test_a_tree_is_removed_whatever_its_modes(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from acode.runner.container.api import CALL_SECONDS, Api, EngineError
 from acode.runner.container.channel import Channel, Gone, Silent
 from acode.runner.container.plan import Plan, body_of
 from acode.runner.container.seat import Seat, furnish, leave_order
-from acode.runner.shelf import remove
+from acode.runner.suite import remove
 
 OURS = "acode.worker"
 """The label that every container of ours has."""
