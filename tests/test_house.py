@@ -20,7 +20,7 @@ from acode.cli.main import build
 from acode.model.failure import FailureCode
 from acode.model.state import Status
 from acode.model.task import Record, Task, TaskSpec
-from acode.settings import Settings
+from acode.settings import Settings, load
 from acode.spec import read_batch
 from acode.views import task_view
 from tools import reference
@@ -88,6 +88,13 @@ def test_the_reference_of_commands_is_fresh() -> None:
 def test_every_task_file_is_a_good_one(page: Path) -> None:
     for text in blocks_on(page, "yaml"):
         assert read_batch(text.encode(), "tasks.yml", root=str(ROOT), types=())
+
+
+@every_page
+def test_every_piece_of_settings_is_a_good_one(page: Path, tmp_path: Path) -> None:
+    for text in blocks_on(page, "yml"):
+        (tmp_path / "config.yml").write_text(text, encoding="utf-8")
+        load(str(tmp_path / "config.yml"), {})
 
 
 def error_classes(base: type[errors.AcodeError]) -> list[type[errors.AcodeError]]:

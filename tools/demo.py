@@ -1,4 +1,4 @@
-"""The main job, end to end, in a throwaway project: `make demo`. Fails if anything is off."""
+"""The main job, end to end, on a sample repository: `make demo`. Fails if anything is off."""
 
 import json
 import os
@@ -11,39 +11,86 @@ from pathlib import Path
 from typing import Any
 
 ACODE = str(Path(sys.executable).with_name("acode"))
+STAND_IN = Path(__file__).parents[1] / "tests" / "standin_agent.py"
 
-BATCH = """\
-- name: fetch
-  title: Fetch the sources
-  command: echo fetching; sleep 0.2
-  priority: high
-- name: build
-  title: Build
-  command: printf
-  args: ['built %s\n', all]
-  after: [fetch]
-  workstream: nightly
-- name: test
-  title: Test
-  command: echo attempt $ACODE_ATTEMPT; [ "$ACODE_ATTEMPT" -gt 1 ]
-  after: [build]
-  workstream: nightly
-  timeout: 900
-  retries: 2
-- title: Tidy up
-  command: make clean
-  priority: background
-  delay: 3600
-"""
+SHAPES = {"circle": "3.14159 * size ** 2", "square": "size ** 2", "triangle": "0.433 * size ** 2"}
+FILES = {
+    ".gitignore": "__pycache__/\n",
+    "README.md": "# Shapes\n\nA small library.\n",
+    "shapes/__init__.py": "",
+    **{
+        f"shapes/{name}.py": f"def area(size: float) -> float:\n    return {formula}\n"
+        for name, formula in SHAPES.items()
+    },
+    "tests/test_shapes.py": "from shapes import square\n\n\ndef test_square():\n"
+    "    assert square.area(3) == 9\n",
+    "tools/count.sh": "#!/bin/sh\nwc -l shapes/*.py\n",
+}
 
-WRONG = """\
-- command: ""
-- command: make
-  priority: urgent
-- comand: make test
-"""
+SETTINGS = {
+    "agents": {
+        "stand-in": {
+            "command": [sys.executable, "-I", str(STAND_IN), "{prompt}"],
+            "verify": "python3 -m compileall -q shapes",
+        }
+    },
+    "retry": {"initialDelayMs": 200},
+}
 
-AT_ONCE = 8
+
+def shell(title: str, command: str, **more: Any) -> dict[str, Any]:
+    """A task for the shell."""
+    return {"title": title, "command": command, **more}
+
+
+def agent(title: str, prompt: str) -> dict[str, Any]:
+    """A task for the stand-in of a coding agent."""
+    return {"title": title, "type": "stand-in", "command": prompt}
+
+
+TASKS = [
+    shell("Compile", "python3 -m compileall -q shapes", name="compile", priority="high"),
+    *(
+        shell(f"Check {name}", f"python3 -c 'import shapes.{name}'", after=["compile"])
+        for name in SHAPES
+    ),
+    shell("Test", "python3 -c 'from tests.test_shapes import test_square as test; test()'"),
+    {"title": "Count lines", "type": "script", "command": "tools/count.sh"},
+    {
+        "title": "Area of a square",
+        "type": "python",
+        "command": "shapes.square:area",
+        "args": ["12"],
+    },
+    *(
+        shell(f"Header for {name}", f"sed -i '1i # {name}, by acode' shapes/{name}.py")
+        for name in SHAPES
+    ),
+    *(shell(f"Line {n} in the README", f"echo 'Line {n}.' >> README.md") for n in (1, 2, 3)),
+    agent("Agent writes a changelog", "say I look around; run ls; write CHANGELOG.md First."),
+    agent("Agent adds a hexagon", "write shapes/hexagon.py size = 6; run cat shapes/hexagon.py"),
+    agent("Agent breaks the code", "write shapes/circle.py def broken(:; say Done, I am sure."),
+    shell("Fails once, then works", '[ "$ACODE_ATTEMPT" -gt 1 ] || { echo no luck; exit 75; }'),
+    shell("Takes too long", "sleep 60", timeout=1, retries=0),
+    shell("Half done, then fails", "echo precious > half-done.txt; exit 1"),
+    shell("Report", "mkdir out; ls > out/report.txt", artifacts=["out/*.txt"], after=["compile"]),
+]
+
+FAIL = {"Agent breaks the code", "Takes too long", "Half done, then fails"}
+CHANGE = {
+    *(f"Header for {name}" for name in SHAPES),
+    *(f"Line {n} in the README" for n in (1, 2, 3)),
+    "Agent writes a changelog",
+    "Agent adds a hexagon",
+    "Report",
+}
+
+NEXT = """\
+acode init                                in a project of your own: every setting with its default
+acode task add -- make test               one task; acode worker start runs it
+acode run tasks.yml                       a batch, with a pool for just as long
+acode task add --type claude-code -- …    a real agent, if claude is installed
+docs/tutorial-agents.md                   ten agents on one repository, step by step"""
 
 
 class Demo:
@@ -59,20 +106,11 @@ class Demo:
         """Begin a part of the story."""
         print(f"\n\033[1m{text}\033[0m" if sys.stdout.isatty() else f"\n== {text}")
 
-    def run(self, *args: str, exits: int = 0) -> str:
-        """Run one command, show it, and expect its exit code."""
+    def run(self, *args: str, exits: int = 0) -> None:
+        """Run one command where it is seen, and expect its exit code."""
         print(f"$ acode {shlex.join(args)}", flush=True)
-        done = subprocess.run(
-            [ACODE, *args],
-            cwd=self.project,
-            env=self.env,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        print(done.stdout, end="", flush=True)
+        done = subprocess.run([ACODE, *args], cwd=self.project, env=self.env)
         self.expect(f"acode {args[0]} exits with {exits}", done.returncode == exits)
-        return done.stdout
 
     def ask(self, *args: str) -> Any:
         """The JSON answer to a question, not shown."""
@@ -82,157 +120,127 @@ class Demo:
             sys.exit(f"!! acode {shlex.join(args)} --json failed: {done.stderr.decode()}")
         return json.loads(done.stdout)
 
+    def git(self, *args: str) -> str:
+        """What git says in the user's own checkout."""
+        done = subprocess.run(
+            ["git", *args], cwd=self.project, capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
     def expect(self, what: str, holds: bool) -> None:
         """Note whether something is as it should be."""
         (self.passed if holds else self.off).append(what)
         if not holds:
             print(f"!! {what}: no")
 
-    def summary(self) -> int:
+    def summary(self, seconds: float) -> int:
         """Tell how it went; the exit code of the demo."""
         total = len(self.passed) + len(self.off)
-        self.chapter("Summary")
         for what in self.off:
             print(f"OFF: {what}")
-        print(f"{len(self.passed)} of {total} expectations held.")
+        print(f"\n{len(self.passed)} of {total} expectations held, in {seconds:.0f} s.")
         return 1 if self.off else 0
 
 
-def queue_tasks(demo: Demo) -> dict[str, str]:
-    """Add tasks in every way; ids by title."""
-    demo.chapter("A project is any directory; init writes every setting with its default")
-    demo.run("init")
-    demo.chapter("Queue a batch from a file: checked completely, added whole or not at all")
-    demo.run("task", "add", "nightly.yml")
-    demo.chapter("Queue a command; with a key, adding it twice is adding it once")
-    docs = (
-        "task",
-        "add",
-        "--title",
-        "Docs",
-        "--key",
-        "docs",
-        "--priority",
-        "low",
-        "--",
-        "echo docs; echo a warning >&2; exit 3",
-    )
-    demo.run(*docs)
-    demo.run(*docs)
-    demo.chapter("A wrong file is refused, with every problem and its place")
-    demo.run("task", "add", "wrong.yml", exits=1)
-    tasks = demo.ask("task", "list")
-    demo.expect("the batch and the command are queued, nothing twice", len(tasks) == 5)
-    return {task["title"]: task["id"] for task in tasks}
+def make_repository(demo: Demo) -> None:
+    """A small repository, and something in it that its user is at work on."""
+    demo.chapter("A sample repository, with an edit of its user that nothing may touch")
+    for name, text in FILES.items():
+        path = demo.project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    (demo.project / "tools" / "count.sh").chmod(0o755)
+    demo.git("init", "-q", "-b", "main")
+    demo.git("config", "user.name", "Demo")
+    demo.git("config", "user.email", "demo@example.org")
+    demo.git("add", "-A")
+    demo.git("commit", "-qm", "Shapes")
+    (demo.project / "README.md").write_text("# Shapes\n\nThe user is writing here.\n")
+    print(demo.git("log", "--oneline"), demo.git("status", "--short"), sep="", end="")
 
 
-def look_around(demo: Demo, ids: dict[str, str]) -> None:
-    """List, show, explain."""
-    demo.chapter("See what there is")
-    demo.run("task", "list")
-    demo.run("task", "show", ids["Test"])
-    demo.chapter("Why does it not run?")
-    said = demo.run("task", "why", ids["Test"])
-    demo.expect("why names the task that is waited for", ids["Build"] in said)
-    demo.run("task", "why", ids["Tidy up"])
+def configure(demo: Demo) -> None:
+    """The settings and the batch."""
+    agent_dir = demo.project / ".agent"
+    agent_dir.mkdir()
+    (agent_dir / "config.yml").write_text(json.dumps(SETTINGS), encoding="utf-8")
+    (agent_dir / "demo.json").write_text(json.dumps(TASKS), encoding="utf-8")
 
 
-def change_minds(demo: Demo, ids: dict[str, str]) -> None:
-    """Cancel and retry; every move is remembered."""
-    demo.chapter("Cancel, and change your mind")
-    demo.run("task", "cancel", ids["Docs"])
-    demo.run("task", "cancel", ids["Docs"], exits=1)
-    demo.run("task", "retry", ids["Docs"])
-    history = demo.ask("task", "show", ids["Docs"])["history"]
-    moves = [move["to"] for move in history]
-    demo.expect("the history holds every move", moves == ["pending", "cancelled", "pending"])
-
-
-def hold_the_queue(demo: Demo) -> None:
-    """Pause, look, go on."""
-    demo.chapter("Hold the queue, look at it, let it go on")
-    demo.run("queue", "pause")
-    demo.expect("the queue is paused", demo.ask("queue", "status")["paused"])
-    demo.run("queue", "resume")
-    demo.run("queue", "status")
-
-
-def add_at_once(demo: Demo) -> None:
-    """Many processes write at the same time."""
-    demo.chapter(f"{AT_ONCE} processes add at once, and no task is lost")
-    before = len(demo.ask("task", "list"))
-    command = [ACODE, "task", "add", "--quiet", "--workstream", "crowd", "--", "true"]
-    crowd = [
-        subprocess.Popen(command, cwd=demo.project, env=demo.env, stdout=subprocess.PIPE, text=True)
-        for _ in range(AT_ONCE)
-    ]
-    printed = {adder.communicate()[0].strip() for adder in crowd}
-    listed = {task["id"] for task in demo.ask("task", "list", "--workstream", "crowd")}
-    print(f"{len(listed)} tasks more than the {before} before")
-    demo.expect("every printed id is stored", len(printed) == AT_ONCE and printed == listed)
-
-
-def keep_it_safe(demo: Demo) -> None:
-    """Back up while in use, check, and look into the copy."""
-    demo.chapter("Back up while the queue is in use, and check it")
-    demo.run("queue", "check")
-    demo.run("queue", "backup", "copy.db")
-    restored = demo.project / "restored" / ".agent"
-    restored.mkdir(parents=True)
-    (demo.project / "copy.db").rename(restored / "queue.db")
-    copy = demo.ask("--project", str(restored.parent), "task", "list")
-    demo.expect("the copy holds every task", copy == demo.ask("task", "list"))
-
-
-def run_everything(demo: Demo, ids: dict[str, str]) -> None:
-    """Start a pool, let it work, watch, scale and stop it."""
-    demo.chapter("Start a pool: it takes what waits, in the order of priority and dependencies")
-    demo.run("worker", "start", "--count", "3")
-    demo.run("task", "wait", ids["Test"], "--timeout", "60")
-    test = demo.ask("task", "show", ids["Test"])
-    demo.expect("the test was retried as it asked for", test["attemptCount"] == 2)
-    demo.run("task", "logs", ids["Test"])
-    demo.chapter("A task that fails says why, and is kept until somebody decides")
-    demo.run("task", "wait", ids["Docs"], "--timeout", "60", exits=1)
-    demo.run("dlq", "list")
-    demo.run("dlq", "drop", ids["Docs"])
-    demo.chapter("Look at the pool, change its size, cancel what runs, stop it")
-    demo.run("worker", "status")
-    demo.run("worker", "scale", "2")
-    long = demo.run("task", "add", "--title", "Long", "--", "sleep 600").strip()
-    demo.expect("it runs at once", is_soon(demo, long, "running"))
-    demo.run("task", "cancel", long)
-    demo.expect("it ends at once", is_soon(demo, long, "cancelled"))
-    demo.run("worker", "stop")
+def run_everything(demo: Demo) -> dict[str, Any]:
+    """All tasks at once, each in a worktree of its own; what became of them, by title."""
+    demo.chapter(f"{len(TASKS)} tasks, four at once, each in a worktree of its own")
+    demo.run("run", ".agent/demo.json", "--count", "4", exits=1)
+    tasks = {task["title"]: task for task in demo.ask("task", "list")}
+    failed = {title for title, task in tasks.items() if task["status"] == "failed"}
+    demo.expect("those that must fail do, all others complete", failed == FAIL)
+    demo.expect("nothing waits any more", all(task["completedAt"] for task in tasks.values()))
+    demo.expect("one was retried", tasks["Fails once, then works"]["attemptCount"] == 2)
+    demo.expect("one timed out", tasks["Takes too long"]["error"]["code"] == "TIMEOUT")
     demo.expect("the pool is gone", not demo.ask("worker", "status")["isRunning"])
+    return tasks
 
 
-def is_soon(demo: Demo, task: str, status: str) -> bool:
-    """Whether a task gets there within some seconds."""
-    end = time.monotonic() + 20
-    while time.monotonic() < end:
-        if demo.ask("task", "show", task)["status"] == status:
-            return True
-        time.sleep(0.1)
-    return False
+def show_results(demo: Demo, tasks: dict[str, Any]) -> None:
+    """Branches for what changed files, patches for all."""
+    demo.chapter("Whoever changed files has a branch; the user's checkout is as it was")
+    print("$ git branch --list 'acode/*' --format='%(refname:short)  %(subject)'")
+    listed = demo.git(
+        "branch", "--list", "acode/*", "--format=%(refname:short)  %(contents:subject)"
+    )
+    print(listed, end="")
+    branches = {line.split("  ")[1] for line in listed.splitlines()}
+    demo.expect("each that changed files has its branch", branches == CHANGE)
+    demo.expect("the user's edit is untouched", demo.git("status", "--short") == " M README.md\n")
+    demo.expect("no worktree is left", demo.git("worktree", "list").count("\n") == 1)
+    demo.run("task", "diff", tasks["Header for circle"]["id"])
 
 
-def main() -> int:
-    """Tell the whole story."""
+def show_agents(demo: Demo, tasks: dict[str, Any]) -> None:
+    """What agents said, and that saying is not doing."""
+    demo.chapter("An agent's stream becomes a log that people read; what it cost is kept")
+    task = tasks["Agent adds a hexagon"]["id"]
+    demo.run("task", "logs", task)
+    demo.expect("its cost is known", demo.ask("task", "show", task)["agent"]["costUsd"] == 0.25)
+    demo.chapter("Done is a claim: the check decides")
+    broken = tasks["Agent breaks the code"]["id"]
+    demo.run("task", "why", broken)
+    claimed = demo.ask("task", "show", broken)
+    demo.expect("it claimed success", claimed["agent"]["isError"] is False)
+    demo.expect("the check did not agree", claimed["checks"]["verify"] != 0)
+    value = demo.ask("task", "show", tasks["Area of a square"]["id"])["value"]
+    demo.expect("the value of a function is kept", value == 144)
+
+
+def show_failures(demo: Demo, tasks: dict[str, Any]) -> None:
+    """Nothing is lost: neither failed tasks nor their work."""
+    demo.chapter("A task that failed for good is kept, and so is what it had done")
+    demo.run("dlq", "list")
+    half = tasks["Half done, then fails"]["id"]
+    demo.run("task", "restore", half)
+    saved = demo.git("show", f"acode/{half}:half-done.txt")
+    demo.expect("the work of the failed task is back", saved == "precious\n")
+    report = demo.project / ".agent" / "artifacts" / tasks["Report"]["id"] / "out" / "report.txt"
+    demo.expect("artifacts are kept", report.exists())
+    demo.chapter("What nobody means is refused")
+    demo.run("task", "add", "--", "rm -rf / --no-preserve-root", exits=1)
+
+
+def main(words: list[str]) -> int:
+    """Tell the whole story; a directory that is named is kept."""
+    began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="acode-demo-") as directory:
-        project = Path(directory)
-        (project / "nightly.yml").write_text(BATCH, encoding="utf-8")
-        (project / "wrong.yml").write_text(WRONG, encoding="utf-8")
-        demo = Demo(project)
-        ids = queue_tasks(demo)
-        look_around(demo, ids)
-        change_minds(demo, ids)
-        hold_the_queue(demo)
-        add_at_once(demo)
-        run_everything(demo, ids)
-        keep_it_safe(demo)
-        return demo.summary()
+        demo = Demo(Path(words[0]) if words else Path(directory))
+        make_repository(demo)
+        configure(demo)
+        tasks = run_everything(demo)
+        show_results(demo, tasks)
+        show_agents(demo, tasks)
+        show_failures(demo, tasks)
+        demo.chapter("What to try next")
+        print(NEXT)
+        return demo.summary(time.monotonic() - began)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

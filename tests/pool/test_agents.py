@@ -168,6 +168,13 @@ def test_a_failed_agent_is_not_verified(pool_project: PoolProject) -> None:
     assert pool_project.show(task)["checks"] == {}
 
 
+def test_a_run_adds_up_what_its_agents_cost(pool_project: PoolProject) -> None:
+    configure(pool_project)
+    tasks = [{"type": "stand-in", "command": "say hi"}] * 2 + [{"command": "true"}]
+    done = pool_project.run("run", "-", "--count", "1", text=json.dumps(tasks))
+    assert done.out.splitlines()[-1].endswith("s, $0.50")
+
+
 # Usage limits.
 
 
@@ -273,6 +280,14 @@ def test_claude_code_is_called_as_its_help_says(pool_project: PoolProject) -> No
         "sk-test",
     ]
     assert pool_project.show(task)["agent"] is None
+
+
+def test_a_prompt_is_never_an_option(pool_project: PoolProject) -> None:
+    fake_claude(pool_project, 'echo "[$2]"')
+    pool_project.start(count=1)
+    task = pool_project.cli.add("--type", "claude-code", "--", "--dangerous")
+    assert pool_project.wait(task).code == 0
+    assert log_of(pool_project, task) == ["[ --dangerous]"]
 
 
 def test_a_recorded_run_of_the_real_agent_is_read(pool_project: PoolProject) -> None:

@@ -159,7 +159,15 @@ class Run:
         if screen.quiet:
             return
         self._print_table()
-        screen.text(", ".join(self._counted()) + f" in {span(self._took_ms)}")
+        cost = "" if self._cost is None else f", ${self._cost:.2f}"
+        screen.text(f"{', '.join(self._counted())} in {span(self._took_ms)}{cost}")
+
+    @property
+    def _cost(self) -> float | None:
+        """What agents say that the last attempts cost; `None` if none said anything."""
+        runs = [task.result.agent for task in self._tasks if task.result is not None]
+        costs = [run.cost_usd for run in runs if run is not None and run.cost_usd is not None]
+        return sum(costs) if costs else None
 
     @property
     def _took_ms(self) -> int:
@@ -189,6 +197,7 @@ class Run:
             "total": len(self._tasks),
             "counts": {status.value: self._follower.count(status) for status in Status},
             "durationMs": self._took_ms,
+            "costUsd": self._cost,
             "tasks": [row_view(task, defaults) for task in self._tasks],
         }
 

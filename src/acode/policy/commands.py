@@ -49,13 +49,19 @@ def argv_of(
 ) -> tuple[str, ...]:
     """The words to execute. A command without arguments is a line for the shell."""
     if spec.type in agents:
-        words = tuple(word.replace(PROMPT, spec.command) for word in agents[spec.type])
-        return (*words, *spec.args)
+        return (*(_prompted(word, spec.command) for word in agents[spec.type]), *spec.args)
     if spec.type == "script":
         return (SHELL, "-c", _RUN_SCRIPT, spec.command, project_root, *spec.args)
     if not spec.args:
         return (SHELL, "-c", spec.command)
     return (spec.command, *spec.args)
+
+
+def _prompted(word: str, prompt: str) -> str:
+    # A prompt is never an option of the agent, whatever it begins with.
+    if word == PROMPT and prompt.startswith("-"):
+        return f" {prompt}"
+    return word.replace(PROMPT, prompt)
 
 
 class Guard:
