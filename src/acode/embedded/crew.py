@@ -83,6 +83,8 @@ class Crew:
         self.workers: dict[str, Worker] = {}
         self.causes: dict[str, BaseException] = {}
         """What the handlers of tasks that are about to fail have raised."""
+        self.unwanted: set[str] = set()
+        """Tasks that are being cancelled: none of them begins any more."""
         self.depth = 1
         """How many attempts each worker may have, the one that runs included."""
         self.errands = Errands(self._complain)
@@ -139,6 +141,8 @@ class Crew:
             raise RuntimeError("an attempt without a lease")
         order = self._orders[call.token] = Order(slot, slot.lease, call)
         self._put(order)
+        if call.task_id in self.unwanted:
+            self.abort(call.token, Interruption.CANCEL)
         self._deal()
 
     def errand(self, work: Coroutine[Any, Any, None]) -> None:

@@ -21,7 +21,7 @@ from acode.engine.bell import Bell
 from acode.engine.dispatcher import Dispatcher
 from acode.engine.roster import Roster
 from acode.engine.service import Service
-from acode.errors import AcodeError, ConfigError, DrainTimeout
+from acode.errors import ConfigError, DrainTimeout, IllegalMove, TaskNotFound
 from acode.model.event import (
     PoolEvent,
     PoolNote,
@@ -98,7 +98,6 @@ class Heart:
         self._clock = clock
         self._events = Events()
         self._statistics = Statistics()
-        self._cancelling: set[str] = set()
         self._runs = 0
         self._watch: Watch | None = None
         self.bell = Bell()
@@ -238,9 +237,9 @@ class Heart:
 
     def _on_end(self, event: TaskEnded) -> None:
         status = event.status
-        if status is Status.PENDING and event.task_id in self._cancelling:
+        if status is Status.PENDING and event.task_id in self.crew.unwanted:
             status = Status.CANCELLED  # the store lets the wish win over another try
-        self._cancelling.discard(event.task_id)
+        self.crew.unwanted.discard(event.task_id)
         if status is Status.PENDING:
             self._statistics.waits(1)
             return
@@ -281,26 +280,35 @@ class Heart:
 
     def withdraw(self, task_ids: list[str]) -> None:
         """Whoever submitted these has given up."""
+        self.crew.unwanted.update(task_ids)
         self.crew.errands.later(self._withdraw(task_ids))
 
     async def _withdraw(self, task_ids: list[str]) -> None:
         for task_id in task_ids:
-            try:
-                await self.store.cancel(task_id, actor="program")
-            except AcodeError:
-                continue  # it was never stored, or is done already
-        self.bell.ring()
+            # Twice: the first may share a commit with the submission, and come before it there.
+            if not await self._cancel_known(task_id):
+                await self._cancel_known(task_id)
+
+    async def _cancel_known(self, task_id: str) -> bool:
+        try:
+            await self.cancel(task_id)
+        except TaskNotFound:
+            return False
+        except IllegalMove:
+            pass  # it was quicker
+        self._statistics.waits(1)  # nobody has counted it when it was stored
+        return True
 
     async def cancel(self, task_id: str) -> None:
         """Cancel a waiting task, or ask a running one to end."""
-        self._cancelling.add(task_id)
+        self.crew.unwanted.add(task_id)
         try:
             task = await self.store.cancel(task_id, actor="program")
         except BaseException:
-            self._cancelling.discard(task_id)
+            self.crew.unwanted.discard(task_id)
             raise
         if task.status is Status.CANCELLED:
-            self._cancelling.discard(task_id)
+            self.crew.unwanted.discard(task_id)
             self._statistics.waits(-1)
             self.waiters.tell(task_id, Fate(Status.CANCELLED))
             if self.stream.is_read:

@@ -69,6 +69,11 @@ class ProcessWorker(asyncio.Protocol):
         self._loop.add_reader(self._death, self._died)
 
     def _died(self) -> None:
+        self.forget()
+        self._on_death(self)
+
+    def forget(self) -> None:
+        """It is dead, or will be in a moment: let go of everything about it."""
         if self._death >= 0:
             self._loop.remove_reader(self._death)
             os.close(self._death)
@@ -77,7 +82,6 @@ class ProcessWorker(asyncio.Protocol):
             self._transport.abort()
         if self._grace is not None:
             self._grace.cancel()
-        self._on_death(self)
 
     def kill(self) -> None:
         """End the process at once."""

@@ -84,6 +84,7 @@ class ProcessStaff:
         self._births: dict[str, asyncio.Future[Born]] = {}
         self._codes: dict[int, asyncio.Future[int]] = {}
         self._restarts: dict[str, int] = {}
+        self._living: set[ProcessWorker] = set()
         self._closing = False
 
     # The template.
@@ -162,6 +163,7 @@ class ProcessStaff:
         if not born.pid:
             raise WorkerStartFailed(f"a worker could not be forked: {born.error}")
         self._codes[born.pid] = loop.create_future()
+        self._living.add(worker)
         worker.born(born.pid)
 
     def release(self, crew: Crew, worker_id: str) -> None:
@@ -173,7 +175,9 @@ class ProcessStaff:
     # Death.
 
     def _on_death(self, crew: Crew, worker: ProcessWorker) -> None:
-        crew.errands.later(self._bury(crew, worker))
+        self._living.discard(worker)
+        if not self._closing:
+            crew.errands.later(self._bury(crew, worker))
 
     async def _bury(self, crew: Crew, worker: ProcessWorker) -> None:
         if not worker.greeted.done():
@@ -185,7 +189,7 @@ class ProcessStaff:
         for order in orders[:1]:
             crew.lost(order, f"worker-{worker.id} died: {cause}")
         crew.put_back(orders[1:])
-        if self._closing or worker.leaving:
+        if worker.leaving:
             crew.part(worker)
         else:
             await self._replace(crew, worker, cause)
@@ -219,11 +223,13 @@ class ProcessStaff:
     async def close(self) -> None:
         """End the template; it takes all workers with it."""
         self._closing = True
-        if self._wire is None:
-            return
-        self._hang_up()
-        with suppress(ChildProcessError):
-            await asyncio.to_thread(os.waitpid, self._pid, 0)
+        if self._wire is not None:
+            self._hang_up()
+            with suppress(ChildProcessError):
+                await asyncio.to_thread(os.waitpid, self._pid, 0)
+        for worker in self._living:
+            worker.kill()
+            worker.forget()
 
 
 def _set(future: "asyncio.Future[_T] | None", value: "_T") -> None:

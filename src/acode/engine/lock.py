@@ -9,12 +9,24 @@ from acode.errors import PoolRunning
 from acode.model.worker import ProcessIdentity
 from acode.runner.identity import is_alive, myself
 
+_open: set[int] = set()
+
+
+def _close_in_child() -> None:
+    """A lock is shared with whoever is forked, and would last as long as they live."""
+    while _open:
+        os.close(_open.pop())
+
+
+os.register_at_fork(after_in_child=_close_in_child)
+
 
 class DaemonLock:
     """Held as long as the daemon lives, by the kernel's own reckoning."""
 
     def __init__(self, path: str) -> None:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        _open.add(self._descriptor)
 
     def take(self) -> None:
         """Be the daemon of this project, or say that there is one."""
@@ -27,6 +39,7 @@ class DaemonLock:
 
     def release(self) -> None:
         """Let the next one be it."""
+        _open.discard(self._descriptor)
         os.close(self._descriptor)
 
 
