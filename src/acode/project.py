@@ -64,6 +64,11 @@ class Project(msgspec.Struct, frozen=True):
         """What one task printed."""
         return self._path("logs", "tasks", f"{task_id}.log")
 
+    @property
+    def all_artifacts_dir(self) -> str:
+        """What tasks left."""
+        return self._path("artifacts")
+
     def artifacts_dir(self, task_id: str) -> str:
         """What one task left."""
         return self._path("artifacts", task_id)

@@ -2,9 +2,12 @@
 
 import hashlib
 import os
+import sqlite3
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.pool.conftest import PoolProject, eventually
@@ -28,8 +31,10 @@ class Repository:
         self.write("staged", "staged\n")
         self.git("add", "staged")
         self.write("untracked", "untracked\n")
-        (self.root / ".git" / "hooks" / "post-checkout").write_text("#!/bin/sh\ntouch /hooked\n")
-        (self.root / ".git" / "hooks" / "post-checkout").chmod(0o755)
+        self.hooked = self.root.parent / "hooked"
+        hook = self.root / ".git" / "hooks" / "post-checkout"
+        hook.write_text(f"#!/bin/sh\ntouch '{self.hooked}'\n")
+        hook.chmod(0o755)
 
     def git(self, *words: str) -> str:
         done = subprocess.run(
@@ -67,6 +72,27 @@ class Repository:
     def trees(self) -> list[str]:
         listed = self.git("worktree", "list", "--porcelain").splitlines()
         return [line for line in listed if line.startswith("worktree ")][1:]
+
+    def age(self, *tasks: str) -> None:
+        """Let it be long ago that these tasks ended."""
+        long_ago = 1_600_000_000
+        with closing(sqlite3.connect(self.project.agent / "queue.db")) as store, store:
+            for task in tasks:
+                store.execute("UPDATE tasks SET completed_at = 1 WHERE id = ?", (task,))
+        for task in tasks:
+            os.utime(self.project.agent / "artifacts" / task, (long_ago, long_ago))
+            tree = self.git("rev-parse", f"acode/{task}^{{tree}}").strip()
+            date = {"GIT_COMMITTER_DATE": f"{long_ago} +0000", "PATH": os.environ["PATH"]}
+            identity = ("-c", "user.name=n", "-c", "user.email=e")
+            made = subprocess.run(
+                ["git", *identity, "commit-tree", "-m", "old", tree],
+                cwd=self.root,
+                env=date,
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            self.git("update-ref", f"refs/heads/acode/{task}", made.stdout.strip())
 
     def saved(self) -> list[str]:
         return self.git("for-each-ref", "--format=%(refname)", "refs/acode/saved").split()
@@ -106,7 +132,7 @@ def test_a_task_works_in_a_tree_of_its_own_and_leaves_a_branch(
     patch = changes_of(pool_project, task)
     assert "+new" in patch
     assert repository.fingerprint() == before
-    assert not Path("/hooked").exists()
+    assert not repository.hooked.exists()
 
 
 def test_a_task_that_changed_nothing_leaves_no_branch(
@@ -218,6 +244,42 @@ def test_a_repository_without_a_commit_gives_scratch_directories(
     assert pool_project.show(task)["branch"] is None
 
 
+def test_a_killed_worker_loses_no_work(pool_project: PoolProject, repository: Repository) -> None:
+    pool_project.configure(
+        retry={"initialDelayMs": 10}, workers={"process": {"restartDelayMs": 10}}
+    )
+    pool_project.start(count=1)
+    marker = pool_project.agent / "changed"
+    task = pool_project.add(
+        f"[ -e {marker} ] && exit 0; echo precious > work; touch {marker}; sleep 1000"
+    )
+    eventually(marker.exists)
+    psutil.Process(pool_project.workers()[0]["pid"]).kill()
+    assert pool_project.wait(task).code == 0
+    eventually(lambda: repository.saved())
+    assert repository.show(repository.saved()[0], "work") == "precious\n"
+    pool_project.stop()
+    assert repository.trees() == []
+
+
+def test_what_died_with_the_daemon_is_saved_by_the_next(
+    pool_project: PoolProject, repository: Repository
+) -> None:
+    pool_project.start(count=1)
+    marker = pool_project.agent / "changed"
+    task = pool_project.add(
+        f"[ -e {marker} ] && exit 0; echo precious > work; touch {marker}; sleep 1000"
+    )
+    eventually(marker.exists)
+    worker = psutil.Process(pool_project.workers()[0]["pid"])
+    pool_project.kill_hard()
+    worker.kill()
+    pool_project.start(count=1)
+    eventually(lambda: repository.saved())
+    assert repository.show(repository.saved()[0], "work") == "precious\n"
+    assert pool_project.wait(task).code == 0
+
+
 def test_an_interrupted_task_loses_no_work(
     pool_project: PoolProject, repository: Repository
 ) -> None:
@@ -255,3 +317,21 @@ def test_trees_are_kept_on_request(pool_project: PoolProject, repository: Reposi
     assert pool_project.wait(task).code == 0
     pool_project.stop()
     assert (Path(pool_project.output(task)) / "left").read_text() == "x\n"
+
+
+def test_old_branches_and_results_are_put_away(
+    pool_project: PoolProject, repository: Repository
+) -> None:
+    pool_project.start(count=1)
+    old, new, used = (pool_project.add(f"echo {name} > file") for name in ("old", "new", "used"))
+    assert pool_project.wait(old, new, used).code == 0
+    pool_project.stop()
+    repository.git("worktree", "add", "-q", str(pool_project.root.parent / "look"), f"acode/{used}")
+    repository.age(old, used)
+    pool_project.configure(results={"keepBranchDays": 1, "keepArtifactDays": 1})
+    pool_project.start(count=1)
+    eventually(lambda: not (pool_project.agent / "artifacts" / old).exists())
+    branches = repository.git("branch", "--list", "acode/*", "--format=%(refname:short)").split()
+    assert sorted(branches) == sorted([f"acode/{new}", f"acode/{used}"])
+    assert (pool_project.agent / "artifacts" / new / "changes.patch").exists()
+    eventually(lambda: "put away" in pool_project.daemon_log())

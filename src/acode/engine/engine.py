@@ -16,6 +16,7 @@ from acode.engine.reporting import Reporting
 from acode.engine.roster import Roster
 from acode.engine.service import Service
 from acode.engine.supervisor import Supervisor
+from acode.engine.sweeper import Sweeper
 from acode.model.priority import MINUTE_MS
 from acode.observe.events import Events
 from acode.policy.restart import Restart
@@ -65,6 +66,8 @@ class Engine:
         self._recoverer = Recoverer(
             self.store, self.roster, self._supervisor, dispatcher, events, project.run_dir
         )
+        self._sweeper = Sweeper(project, settings, events)
+        self._supervisor.on_remains = self._sweeper.call
         janitor = Janitor(self.store, self.roster, project, settings, clock, events)
         self.monitor = Monitor(
             self.roster,
@@ -84,6 +87,7 @@ class Engine:
             Service("monitor", self.monitor.tick, events),
             Service("health", self.pool.watch_health, events),
             Service("janitor", janitor.tick, events),
+            Service("sweeper", self._sweeper.tick, events, self._sweeper.bell),
         ]
         if settings.autoscale.enabled:
             self._services.append(Service("autoscaler", self.pool.autoscale, events))
@@ -106,8 +110,10 @@ class Engine:
     async def stop(self, *, hurry: Callable[[], bool]) -> None:
         """Claim nothing more, drain, release, leave."""
         await self.pool.drain(hurry=hurry)
+        self._sweeper.hurry()
         for service in self._services:
             await service.stop()
+        await self._sweeper.finish()
         if self._bell_socket is not None:
             self._bell_socket.close()
         await self._supervisor.close()

@@ -86,6 +86,8 @@ class Supervisor:
         self._running: set[asyncio.Task[None]] = set()
         self._watched: dict[str, int] = {}
         self.closing = False
+        self.on_remains: Callable[[], None] = lambda: None
+        """Called when a worker has died and may have left a tree."""
 
     # Starting.
 
@@ -243,6 +245,8 @@ class Supervisor:
             return
         await self._hear_exit_code(slot)
         await self._settle_lease(slot)
+        if not self._left_in_order(slot):
+            self.on_remains()
         if slot.status is WorkerStatus.STOPPING:
             slot.move(WorkerStatus.STOPPED)
             self._events.emit(WorkerStopped(slot.id))

@@ -158,7 +158,8 @@ class StandIn:
 
     def _pass_on(self) -> bool:
         """Move what was printed; says whether there may be more."""
-        return any([self._splice(*pair) for pair in self._outputs.items()])
+        moved = [self._splice(*pair) for pair in self._outputs.items()]
+        return any(moved)
 
     def _splice(self, source: int, target: int) -> bool:
         try:

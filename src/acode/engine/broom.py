@@ -1,0 +1,101 @@
+"""The broom: a short-lived process that puts away what tasks left in repository and project.
+
+It runs git, which may take its time and whose children the daemon must not reap.
+"""
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+
+import msgspec
+
+from acode.clock import SystemClock
+from acode.errors import AcodeError, TaskNotFound
+from acode.model.state import FINISHED
+from acode.model.task import Task
+from acode.project import Project
+from acode.runner.identity import is_alive
+from acode.store.sqlite import SqliteStore
+from acode.workspace.removal import remove
+from acode.workspace.retention import forget_branches
+from acode.workspace.sweep import sweep
+
+DAY_MS = 86_400_000
+
+
+class Errand(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be put away. Given as JSON on the command line."""
+
+    root: str
+    worktrees: str
+    keep_branch_days: float = 0
+    keep_artifact_days: float = 0
+
+
+class Swept(msgspec.Struct, frozen=True, kw_only=True):
+    """What was put away."""
+
+    trees: int = 0
+    saved: tuple[str, ...] = ()
+    """Refs under which work of orphaned trees was saved."""
+    branches: int = 0
+    artifacts: int = 0
+    problems: tuple[str, ...] = ()
+
+
+def sweep_up(errand: Errand, now: int) -> Swept:
+    """Everything; what goes wrong with one thing does not keep the others from going."""
+    orphans = sweep(errand.root, errand.worktrees, is_alive)
+    problems = list(orphans.problems)
+    branches = artifacts = 0
+    try:
+        if errand.keep_branch_days:
+            before = now - round(errand.keep_branch_days * DAY_MS)
+            branches = forget_branches(errand.root, before, _judge(errand.root, before))
+        if errand.keep_artifact_days:
+            before = now - round(errand.keep_artifact_days * DAY_MS)
+            artifacts = _forget_artifacts(errand.root, before)
+    except (AcodeError, OSError) as error:
+        problems.append(str(error))
+    return Swept(
+        trees=orphans.removed,
+        saved=orphans.saved,
+        branches=branches,
+        artifacts=artifacts,
+        problems=tuple(problems),
+    )
+
+
+def _forget_artifacts(root: str, before: int) -> int:
+    directory, is_over = Project(root).all_artifacts_dir, _judge(root, before)
+    gone = 0
+    for entry in os.scandir(directory) if os.path.isdir(directory) else ():
+        if entry.stat(follow_symlinks=False).st_mtime * 1000 < before and is_over(entry.name):
+            remove(entry.path)
+            gone += 1
+    return gone
+
+
+def _judge(root: str, before: int) -> Callable[[str], bool]:
+    """Whether a task was over by then; one that nobody knows is."""
+    store = SqliteStore.open(Project(root).queue_db, SystemClock(), grouped=False)
+
+    def is_over(task_id: str) -> bool:
+        try:
+            task: Task = asyncio.run(store.get(task_id))
+        except TaskNotFound:
+            return True
+        return task.status in FINISHED and (task.completed_at or before) < before
+
+    return is_over
+
+
+def main(words: str) -> None:
+    """Do the errand and say what was done."""
+    swept = sweep_up(msgspec.json.decode(words, type=Errand), SystemClock().now())
+    sys.stdout.write(msgspec.json.encode(swept).decode() + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

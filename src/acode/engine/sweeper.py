@@ -1,0 +1,105 @@
+"""Sends the broom out: at the start, after the death of a worker, and now and then."""
+
+import asyncio
+import os
+import subprocess
+import sys
+
+import msgspec
+
+from acode.engine.bell import Bell
+from acode.engine.broom import Errand, Swept
+from acode.model.event import PoolNote
+from acode.observe.events import Events
+from acode.project import Project
+from acode.settings import Settings
+
+REST_SECONDS = 600.0
+FINISH_SECONDS = 10.0
+"""How long a pool that stops waits for the broom."""
+
+
+class Sweeper:
+    """Sees to it that what dead workers left is saved and put away."""
+
+    def __init__(self, project: Project, settings: Settings, events: Events) -> None:
+        self.bell = Bell()
+        self._events = events
+        self._broom: subprocess.Popen[bytes] | None = None
+        self._errand = Errand(
+            root=project.root,
+            worktrees=os.path.join(project.root, settings.workers.worktree.base_dir),
+            keep_branch_days=settings.results.keep_branch_days,
+            keep_artifact_days=settings.results.keep_artifact_days,
+        )
+        self._is_needed = self._has_something()
+
+    def _has_something(self) -> bool:
+        """Whether a round may find anything."""
+        worktrees = self._errand.worktrees
+        retention = self._errand.keep_branch_days or self._errand.keep_artifact_days
+        return bool(retention) or (os.path.isdir(worktrees) and bool(os.listdir(worktrees)))
+
+    def call(self) -> None:
+        """Something was left behind."""
+        self._is_needed = True
+        self.bell.ring()
+
+    async def tick(self) -> float:
+        """One round; how long to rest."""
+        if self._is_needed or self._has_something():
+            await self._sweep()
+        return REST_SECONDS
+
+    async def _sweep(self) -> None:
+        self._is_needed = False
+        try:
+            swept = await asyncio.to_thread(self._send)
+        except (OSError, subprocess.SubprocessError, msgspec.MsgspecError) as error:
+            self._events.emit(PoolNote("warning", f"sweeping up failed: {error}"))
+        else:
+            self._tell(swept)
+
+    def hurry(self) -> None:
+        """The pool stops and does not wait for long."""
+        asyncio.get_running_loop().call_later(FINISH_SECONDS, self._end)
+
+    async def finish(self) -> None:
+        """A last round, if anything was left behind."""
+        if self._is_needed:
+            await self._sweep()
+
+    def _end(self) -> None:
+        """What is half done is found and finished by the next round."""
+        if self._broom is not None and self._broom.poll() is None:
+            self._broom.kill()
+
+    def _tell(self, swept: Swept) -> None:
+        for problem in swept.problems:
+            self._events.emit(PoolNote("warning", f"sweeping up: {problem}"))
+        for ref in swept.saved:
+            self._events.emit(PoolNote("info", f"unfinished work was saved as {ref}"))
+        counts = {
+            "orphaned trees": swept.trees,
+            "old branches": swept.branches,
+            "old results": swept.artifacts,
+        }
+        done = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+        if done:
+            self._events.emit(PoolNote("info", f"{done} put away"))
+
+    def _send(self) -> Swept:
+        # -P: a module in the working directory must never be taken for one of ours.
+        command = [sys.executable, "-P", "-m", "acode.engine.broom"]
+        words = msgspec.json.encode(self._errand).decode()
+        self._broom = subprocess.Popen(  # noqa: S603 -- our own program
+            [*command, words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        # Its exit code may be lost to whoever reaps the daemon's children; its words are not.
+        said, complaint = self._broom.communicate()
+        if not said:
+            raise OSError(complaint.decode(errors="replace").strip()[-500:] or "it said nothing")
+        return msgspec.json.decode(said, type=Swept)
