@@ -13,6 +13,7 @@ from acode.store.base import Store
 
 if TYPE_CHECKING:
     from acode.policy.commands import Guard
+    from acode.policy.limits import Ceilings
     from acode.settings import Settings
     from acode.store.sqlite import SqliteStore
 
@@ -64,6 +65,13 @@ class App:
         settings = self.settings
         agents = {name: agent.command for name, agent in settings.agents.items()}
         return Guard(settings.sandbox.blocked_commands, agents, self.project.root)
+
+    @cached_property
+    def ceilings(self) -> "Ceilings":
+        """The most that a task may ask for."""
+        from acode.settings.derived import task_ceilings
+
+        return task_ceilings(self.settings)
 
     def store(self) -> "SqliteStore":
         """The store, made if it is not there yet."""

@@ -12,6 +12,7 @@ from acode.ids import is_prefix, normalise
 from acode.model.priority import Priority
 from acode.model.task import Mode, Submission, TaskLimits, TaskSpec, WorkspaceKind
 from acode.policy.commands import Guard
+from acode.policy.limits import Ceilings
 from acode.reading.cycle import cycles
 from acode.reading.inside import glob_leaves, leaves
 from acode.reading.node import Node
@@ -122,6 +123,7 @@ def read_batch(
     root: str,
     types: Collection[str],
     guard: Guard = Guard(),  # noqa: B008 -- it never changes
+    ceilings: Ceilings | None = None,
 ) -> list[Draft]:
     """The tasks of a file. `types` are the agents that are configured besides the built-in types.
 
@@ -134,6 +136,7 @@ def read_batch(
     items = _items(document, problems) if document else []
     for item in items:
         problems += _check(item, root, types)
+        problems += _check_limits(item, ceilings)
     problems += _check_names(items)
     blocked = [problem for item in items for problem in _check_command(item, guard)]
     if blocked:
@@ -204,6 +207,17 @@ def _check_command(item: _Item, guard: Guard) -> Iterator[Problem]:
     found = guard.refusal(item.entry)
     if found is not None:
         yield item.problem("command", f"no command that would {found.would}", quoted(found.command))
+
+
+def _check_limits(item: _Item, ceilings: Ceilings | None) -> Iterator[Problem]:
+    """More than the pool can give would never be given."""
+    if ceilings is None or (place := item.given("limits")) is None:
+        return
+    path, node = place
+    for field, (most, setting) in ceilings._asdict().items():
+        asked, where = getattr(item.entry.limits, field), given(node, _Limits, field, path)
+        if asked is not None and asked > most and where is not None:
+            yield where[1].problem(where[0], f"at most {most:,.10g} ({setting})")
 
 
 def _check_names(items: Sequence[_Item]) -> Iterator[Problem]:
@@ -277,6 +291,7 @@ def draft_from_flags(
     root: str,
     types: Collection[str],
     guard: Guard = Guard(),  # noqa: B008 -- it never changes
+    ceilings: Ceilings | None = None,
 ) -> Draft:
     """The one task of a command line; other keys and values of `None` count as not given.
 
@@ -287,6 +302,7 @@ def draft_from_flags(
     item = _item(Node("COMMAND", 0, _flag_nodes(values, problems)), (), problems)
     if item is not None:
         problems += _check(item, root, types)
+        problems += _check_limits(item, ceilings)
         problems += [
             item.problem("dependencies", "the id of a task", quoted(text))
             for text in item.entry.dependencies

@@ -197,7 +197,7 @@ class PoolProject:
     def leftovers(self) -> list[str]:
         """Sockets and temporary files that a stopped pool must not leave."""
         run = self.agent / "run"
-        folders = [run / name for name in ("workers", "spool", "tmp")]
+        folders = [run / name for name in ("workers", "spool", "tmp", "cgroups")]
         if not self.keeps_workspaces:
             folders.append(self.agent / "worktrees")
         left = [path for folder in folders if folder.is_dir() for path in folder.iterdir()]

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -93,15 +94,20 @@ def add(context: Context) -> int:
 def _drafts(context: Context) -> list[Draft]:
     """What the user wants, checked."""
     args, app = context.args, context.app
-    root, types = app.project.root, app.settings.agents
+    rules: Any = {
+        "root": app.project.root,
+        "types": app.settings.agents,
+        "guard": app.guard,
+        "ceilings": app.ceilings,
+    }
     if args.command is None and args.file is None:
         raise UsageError("neither a FILE nor a command is given", AFTER_DASHES)
     if args.file is None:
         command, *others = args.command or [""]
         given = {**vars(args), "command": command, "args": others}
-        return [draft_from_flags(given, root=root, types=types, guard=app.guard)]
+        return [draft_from_flags(given, **rules)]
     _refuse_flags(context)
-    return read_batch(*read_tasks(args.file), root=root, types=types, guard=app.guard)
+    return read_batch(*read_tasks(args.file), **rules)
 
 
 def _refuse_flags(context: Context) -> None:

@@ -34,6 +34,7 @@ class Batch:
             root=app.project.root,
             types=app.settings.agents,
             guard=app.guard,
+            ceilings=app.ceilings,
         )
         self._context = context
         self._digest = sha256(data).hexdigest()[:16]

@@ -4,7 +4,7 @@ import signal
 from contextlib import ExitStack
 
 from acode.clock import Deadline
-from acode.engine.remains import known_workers
+from acode.engine.remains import known_workers, remove_group
 from acode.errors import WorkerTimeout
 from acode.model.worker import ProcessIdentity
 from acode.runner.grip import Grip, grip
@@ -49,6 +49,9 @@ def halt_workers(run_dir: str) -> int:
             workers = _ask_to_end(workers, seconds)
         for worker in workers:
             _kill(worker)
+    for worker_id, process in known_workers(run_dir):
+        if not _lives(process):
+            remove_group(run_dir, worker_id)
     return count
 
 

@@ -52,7 +52,7 @@ def remove_remains(worker: WorkerConfig) -> None:
             os.rmdir(folder)
     for name in (
         f"tmp/{worker.id}",
-        *_groups(worker),
+        *_groups(worker.run_dir, worker.id),
         f"workers/{worker.id}.sock",
         f"workers/{worker.id}.json",
         f"spool/{worker.id}",
@@ -60,18 +60,24 @@ def remove_remains(worker: WorkerConfig) -> None:
         _remove(f"{worker.run_dir}/{name}")
 
 
-def _groups(worker: WorkerConfig) -> list[str]:
+def remove_group(run_dir: str, worker_id: str) -> None:
+    """Remove the control group of a worker that is proven gone, with what is in it."""
+    for name in _groups(run_dir, worker_id):
+        _remove(f"{run_dir}/{name}")
+
+
+def _groups(run_dir: str, worker_id: str) -> list[str]:
     """The name of its control group, if that could be removed with what was in it."""
-    name = f"cgroups/{worker.id}"
+    name = f"cgroups/{worker_id}"
     try:
-        with open(f"{worker.run_dir}/{name}", "rb") as file:
+        with open(f"{run_dir}/{name}", "rb") as file:
             directories = msgspec.json.decode(file.read(), type=list[str])
     except FileNotFoundError:
         return []
     except msgspec.MsgspecError:
         return [name]  # torn by a crash: the group was not yet made
     # A stranger's file must not make us remove anything but groups of ours.
-    ours = [path for path in directories if os.path.basename(path) == f"{PREFIX}{worker.id}"]
+    ours = [path for path in directories if os.path.basename(path) == f"{PREFIX}{worker_id}"]
     return [name] if remove_groups(ours) else []
 
 

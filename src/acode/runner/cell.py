@@ -22,7 +22,8 @@ class Cell:
         self._settle_in = settle_in
         self.trouble: OSError | None = None
         """Why it could not settle in; then it spawns where its process lives."""
-        threading.Thread(target=self._run, name="cell", daemon=True).start()
+        self._thread = threading.Thread(target=self._run, name="cell", daemon=True)
+        self._thread.start()
 
     def call(self, function: Callable[[], T]) -> T:
         """What the function returns or raises there."""
@@ -36,6 +37,7 @@ class Cell:
     def close(self) -> None:
         """End the thread."""
         self._asked.put(None)
+        self._thread.join()
 
     def _run(self) -> None:
         try:

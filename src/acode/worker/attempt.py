@@ -31,13 +31,13 @@ from acode.runner.pipes import read_available
 from acode.worker.bounds import Bounds
 from acode.worker.course import Course
 from acode.worker.direct import Direct
-from acode.worker.guard import Guard
 from acode.worker.guided import Guided
 from acode.worker.hook import Hook, hook_of
 from acode.worker.loop import Loop
 from acode.worker.messages import Assignment, Ended, Exceeded, Why, WorkerConfig
 from acode.worker.places import Shelves, checkpoint
 from acode.worker.reports import Kept, Refused
+from acode.worker.warden import Warden
 
 STRAY_GRACE_SECONDS = 0.5
 """How long what a command left behind may take to end itself."""
@@ -74,7 +74,7 @@ class Attempt:
         self._bounds = bounds
         self._tell = tell
         directories = (config.trees, shelves.home)
-        self._guard = Guard(assignment.limits, bounds, directories, self, clock)
+        self._warden = Warden(assignment.limits, bounds, directories, self, clock)
         self._course: Course | None = None
         self._stopped_as: Ending | None = None
         self._last: Ending = Exited(0)
@@ -127,7 +127,7 @@ class Attempt:
         """When this attempt needs attention although nothing happens."""
         waits = [t for t in (self._kill_at, self._hopeless_at) if t is not None]
         if self._can_time_out():
-            waits += (self._timeout_at, self._patience, self._guard.deadline)
+            waits += (self._timeout_at, self._patience, self._warden.deadline)
         return min(waits, default=None)
 
     def _can_time_out(self) -> bool:
@@ -158,8 +158,8 @@ class Attempt:
             why, ending = self._hook.due()
             self.on_remark("W", why)
             self._stop(ending, force=False)
-        elif self._can_time_out() and now >= self._guard.deadline:
-            self._guard.on_time()
+        elif self._can_time_out() and now >= self._warden.deadline:
+            self._warden.on_time()
 
     def _give_up(self) -> None:
         self._hopeless_at = None
@@ -172,12 +172,12 @@ class Attempt:
     @property
     def disk_bytes(self) -> int:
         """What it has written, as far as is known."""
-        return self._guard.disk_bytes
+        return self._warden.disk_bytes
 
     def exceeded(self, over: Over, action: OverLimitAction) -> None:
         """The daemon saw it go over a limit."""
         if self._can_time_out():
-            self._guard.exceeded(over, action)
+            self._warden.exceeded(over, action)
 
     def on_over_limit(self, over: Over, action: OverLimitAction) -> None:
         """We saw it ourselves."""
@@ -185,6 +185,9 @@ class Attempt:
 
     def end_over_limit(self, ending: OverLimit) -> None:
         """It is to go on no longer, not even for a moment."""
+        if self._bounds.group is None:
+            # Whoever stands still begins no other process while we go from one to the next.
+            self.signal(signal.SIGSTOP)
         self._stop(ending, force=True)
 
     def signal(self, number: signal.Signals) -> None:
@@ -208,7 +211,7 @@ class Attempt:
             return
         # The first reason stands; a second one can only make it faster.
         self._stopped_as = self._stopped_as or ending
-        self._guard.let_go()
+        self._warden.let_go()
         if force:
             self._kill()
         elif self._kill_at is None and self._hopeless_at is None:
@@ -238,6 +241,10 @@ class Attempt:
         """Something that belongs into the task's log."""
         self._output.write(tag, text.encode() + b"\n", self._clock.now())
 
+    def on_begin(self) -> None:
+        """The workspace is ready; what is written from here on is the command's."""
+        self._warden.begin()
+
     def on_refused(self, refused: Refused) -> None:
         """There will be no command, or no further one."""
         self._over_at = self._clock.now()
@@ -265,7 +272,7 @@ class Attempt:
         self._drain()
         self._kill_at = self._hopeless_at = None
         self._over_at = self._clock.now()
-        self._last = self._guard.cause(_ending_of(status), killed=self._stopped_as is not None)
+        self._last = self._warden.cause(_ending_of(status), killed=self._stopped_as is not None)
         if self._course is None:
             return
         if self._checked:
@@ -276,7 +283,7 @@ class Attempt:
             self._check(self._course)
         else:
             self._is_collecting = True
-            self._guard.let_go()
+            self._warden.let_go()
             self._hopeless_at = ticks() + COLLECT_SECONDS
             self._course.collect(success=self._succeeded())
 
@@ -335,7 +342,7 @@ class Attempt:
             number=task.number,
             ending=ending,
             ended_at=self._over_at,
-            usage=self._guard.usage(self._course.usage) if self._course else Usage(),
+            usage=self._warden.usage(self._course.usage) if self._course else Usage(),
             failure=failure,
             artifacts=kept.artifacts,
             branch=kept.branch,

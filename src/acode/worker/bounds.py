@@ -9,6 +9,7 @@ import msgspec
 
 from acode.model.limits import AttemptLimits
 from acode.runner.cell import Cell
+from acode.runner.cgroup import remove_groups
 from acode.runner.group import Counters, Group
 from acode.runner.limits import Inheritance, bind_for_good
 from acode.worker.messages import WorkerConfig
@@ -23,6 +24,7 @@ class Bounds:
         self.trouble: str | None = None
         """Why there is no control group although there could be one."""
         self._inheritance = Inheritance(config.limits)
+        self._name = f"{config.run_dir}/cgroups/{config.id}"
         self._limits = config.limits
         self.group = self._make_group(config)
         self._cell = Cell(self.group.enter) if self.group and self.group.holds_threads else None
@@ -35,8 +37,8 @@ class Bounds:
         group = Group(config.cgroup, config.id)
         try:
             # Written down before it is made, so that whoever comes after us finds it.
-            os.makedirs(f"{config.run_dir}/cgroups", exist_ok=True)
-            with open(f"{config.run_dir}/cgroups/{config.id}", "wb") as file:
+            os.makedirs(os.path.dirname(self._name), exist_ok=True)
+            with open(self._name, "wb") as file:
                 file.write(msgspec.json.encode(sorted(group.directories.values())))
             group.make()
         except OSError as error:
@@ -86,10 +88,12 @@ class Bounds:
             self.group.kill()
 
     def close(self) -> None:
-        """Let go; the group is removed when we are proven gone."""
+        """Leave nothing; had we been killed, whoever finds our name would do this."""
         if self._cell is not None:
             self._cell.close()
         if self.group is not None:
             self.group.close()
-        with suppress(OSError):
-            self._inheritance.close()
+            if remove_groups(self.group.directories.values()):
+                with suppress(FileNotFoundError):
+                    os.unlink(self._name)
+        self._inheritance.close()

@@ -15,6 +15,10 @@ class Listener(Protocol):
         """Something that belongs into the task's log."""
         ...
 
+    def on_begin(self) -> None:
+        """The workspace is ready; what is written from here on is the command's."""
+        ...
+
     def on_refused(self, refused: Refused) -> None:
         """There will be no command."""
         ...

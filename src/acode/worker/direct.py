@@ -52,6 +52,7 @@ class Direct:
             env |= environment(task, self._config, places, workspace)
             program = find_program(program, env)
             directory = os.path.join(workspace, task.cwd or ".")
+            self._listener.on_begin()
             self._tree = Tree(self._spawn((program, *task.argv[1:]), env, directory))
         except OSError as error:
             self._refuse(program, error)

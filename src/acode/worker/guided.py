@@ -110,6 +110,7 @@ class Guided:
         match report:
             case Prepared():
                 self._is_prepared = True
+                self._listener.on_begin()
                 self._order(Run())
             case Refused():
                 self._is_done = not self._is_prepared

@@ -1,6 +1,7 @@
 """Holds one attempt to its limits while it runs, and says what they had to do with its end."""
 
 import signal
+from math import inf
 from typing import Protocol
 
 from acode.clock import Clock, ticks
@@ -28,7 +29,7 @@ LEAST_DUTY = 0.02
 
 
 class Held(Protocol):
-    """The attempt, as its guard sees it."""
+    """The attempt, as its warden sees it."""
 
     def on_remark(self, tag: str, text: str) -> None:
         """Something that belongs into the task's log."""
@@ -47,7 +48,7 @@ class Held(Protocol):
         ...
 
 
-class Guard:
+class Warden:
     """Wakes up once a second; a command that is quicker never sees it."""
 
     def __init__(
@@ -62,11 +63,12 @@ class Guard:
         self._bounds = bounds
         self._directories = directories
         self._held = held
-        self._began_at = clock.now()
+        self._clock = clock
+        self._began_at = 0
         self._told: set[str] = set()
         self._check_at = ticks() + CHECK_SECONDS
         self._walk: DiskWalk | None = None
-        self._walk_at = self._check_at
+        self._walk_at = inf
         self._walked_for = 0.0
         self.disk_bytes = 0
         """What the attempt has written, as far as is known."""
@@ -75,6 +77,11 @@ class Guard:
         self._turn_at: float | None = None
         self._is_standing = False
         bounds.begin(limits)
+
+    def begin(self) -> None:
+        """The command is about to start: what is written from here on is its own."""
+        self._began_at = self._clock.now()
+        self._walk_at = ticks() + CHECK_SECONDS
 
     @property
     def deadline(self) -> float:
