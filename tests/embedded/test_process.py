@@ -1,0 +1,280 @@
+"""Handler processes: what kills them, what hangs in them, and what they must not leave behind."""
+
+import asyncio
+import ctypes
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import psutil
+import pytest
+
+import acode
+from tests.embedded.conftest import Bench, Program, note, until
+
+
+@acode.handler("pid")
+def pid(ctx: acode.SyncContext) -> int:
+    return os.getpid()
+
+
+@acode.handler("die")
+def die(ctx: acode.SyncContext, path: str, how: str, times: int = 1) -> str:
+    note(path, how)
+    if ctx.attempt <= times:
+        if how == "exit":
+            os._exit(3)
+        if how == "segfault":
+            ctypes.string_at(0)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "alive"
+
+
+@pytest.mark.parametrize("how", ["exit", "segfault", "kill"])
+async def test_a_task_whose_process_dies_is_tried_again(process: Bench, how: str) -> None:
+    async with process.pool(workers=1) as pool:
+        handle = await pool.submit(die, process.path("x"), how)
+        behind = await pool.submit_many(pid, [()] * 5)
+        assert await handle.result(timeout=60) == "alive"
+        await asyncio.gather(*(one.result(timeout=60) for one in behind))
+        task = await pool.get(handle.id)
+        assert task.attempt_count == 2
+        assert task.attempts[0].error is not None
+        assert task.attempts[0].error.code == "WORKER_CRASH"
+        assert {(await pool.get(one.id)).attempt_count for one in behind} == {1}
+
+
+async def test_a_task_that_always_kills_its_process_is_set_aside(process: Bench) -> None:
+    async with process.pool(workers=1) as pool:
+        handle = await pool.submit(die, process.path("x"), "exit", 100, retries=50)
+        with pytest.raises(acode.TaskFailed, match="died"):
+            await handle.result(timeout=60)
+        assert "killed its worker 3 times" in (await pool.get(handle.id)).history[-1].reason
+        assert len(process.lines("x")) == 3
+        assert await (await pool.submit(pid)).result(timeout=60)
+
+
+@acode.handler("deadlock")
+def deadlock(ctx: acode.SyncContext) -> None:
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire()
+
+
+@acode.handler("deaf")
+def deaf(ctx: acode.SyncContext, path: str) -> None:
+    """Cannot be interrupted: it swallows everything."""
+    note(path, str(os.getpid()))
+    while True:
+        try:
+            time.sleep(3600)
+        except BaseException:
+            note(path, "not listening")
+
+
+@acode.handler("recursion")
+def recursion(ctx: acode.SyncContext) -> Any:
+    return recursion(ctx)
+
+
+async def test_a_deadlock_ends_with_the_time_of_the_attempt(process: Bench) -> None:
+    async with process.pool(workers=1) as pool:
+        handle = await pool.submit(deadlock, timeout=0.2, retries=0)
+        with pytest.raises(acode.TaskTimeout):
+            await handle.result(timeout=60)
+        assert await (await pool.submit(pid)).result(timeout=60)
+
+
+async def test_a_handler_that_does_not_listen_is_killed(
+    process: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("acode.embedded.process.GRACE", 0.1)
+    async with process.pool(workers=1) as pool:
+        handle = await pool.submit(deaf, process.path("x"), timeout=0.2, retries=0)
+        with pytest.raises(acode.TaskTimeout):
+            await handle.result(timeout=60)
+        assert await (await pool.submit(pid)).result(timeout=60) != int(process.lines("x")[0])
+
+
+async def test_endless_recursion_is_an_error_like_any_other(process: Bench) -> None:
+    async with process.pool(workers=1) as pool:
+        handle = await pool.submit(recursion)
+        with pytest.raises(acode.TaskFailed) as caught:
+            await handle.result(timeout=60)
+        assert isinstance(caught.value.__cause__, RecursionError)
+
+
+@pytest.mark.req("lld-20")
+async def test_a_process_that_stalls_is_noticed_and_replaced(process: Bench) -> None:
+    async with process.pool(workers=1, stall_timeout=0.4) as pool:
+        events = pool.events()
+        stalled = await (await pool.submit(pid)).result()
+        os.kill(stalled, signal.SIGSTOP)
+        handle = await pool.submit(pid)
+        assert await handle.result(timeout=60) != stalled
+        told = [event async for event in _until_stopped(pool, events)]
+    (event,) = [event for event in told if event.type == "worker.stalled"]
+    assert event.payload["silentMs"] >= 300
+    assert event.payload["taskId"] == handle.id
+
+
+async def _until_stopped(pool: acode.Pool, events: Any) -> Any:
+    await pool.stop()
+    async for event in events:
+        yield event
+
+
+@acode.handler("silent")
+async def silent(ctx: acode.Context, seconds: float) -> None:
+    await asyncio.sleep(seconds)
+
+
+@pytest.mark.req("lld-20")
+async def test_an_inline_worker_that_is_silent_is_noticed(inline: Bench) -> None:
+    async with inline.pool(stall_timeout=0.1) as pool:
+        events = pool.events()
+        quick = await pool.submit(silent, 0)
+        handle = await pool.submit(silent, 0.5)
+        await asyncio.gather(quick.result(), handle.result())
+        told = [event async for event in _until_stopped(pool, events)]
+    stalled = [event.payload["taskId"] for event in told if event.type == "worker.stalled"]
+    assert stalled == [handle.id]
+
+
+@acode.handler("spawn")
+def spawn(ctx: acode.SyncContext, path: str) -> None:
+    """Starts a process that would live on, and dies."""
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        note(path, str(os.getpid()))
+        time.sleep(3600)
+    while not os.path.exists(path):
+        time.sleep(0.005)
+    os._exit(1)
+
+
+async def test_what_a_handler_left_behind_ends_with_its_process(process: Bench) -> None:
+    async with process.pool() as pool:
+        handle = await pool.submit(spawn, process.path("x"), retries=0)
+        with pytest.raises(acode.TaskFailed):
+            await handle.result(timeout=60)
+        orphan = int(process.lines("x")[0])
+        await until(lambda: not psutil.pid_exists(orphan))
+
+
+async def test_workers_are_copies_of_a_quiet_template_not_of_a_busy_program(
+    process: Bench,
+) -> None:
+    """Threads that hold locks when a worker is started again cannot harm it."""
+    lock = threading.Lock()
+
+    @acode.handler("take-the-lock")
+    def take_the_lock(ctx: acode.SyncContext) -> str:
+        with lock:
+            return "taken"
+
+    async with process.pool(workers=1) as pool:
+        with lock:  # from now on every fork of the program itself would inherit it taken
+            died = await pool.submit(die, process.path("x"), "exit")
+            await died.result(timeout=60)
+            assert await (await pool.submit(take_the_lock)).result(timeout=60) == "taken"
+
+
+@acode.handler("bind")
+def bind(ctx: acode.SyncContext, port: int) -> str:
+    """Whether somebody listens at the port when the program itself has closed it."""
+    with socket.socket() as wire:
+        try:
+            wire.connect(("127.0.0.1", port))
+        except ConnectionRefusedError:
+            return "refused"
+        return "connected"
+
+
+async def test_workers_do_not_keep_the_ports_of_the_program(process: Bench) -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    async with process.pool(workers=1) as pool:
+        port = listener.getsockname()[1]
+        assert await (await pool.submit(bind, port)).result() == "connected"
+        listener.close()
+        assert await (await pool.submit(bind, port)).result() == "refused"
+
+
+PROGRAM = """
+    import asyncio, os, signal, sys, time
+    import acode
+
+    @acode.handler("work")
+    def work(ctx, seconds):
+        open("began", "a").write(f"{os.getpid()}\\n")
+        time.sleep(seconds)
+        open("ended", "a").write("ended\\n")
+        return os.getpid()
+
+    async def main():
+        store = "sqlite:///queue.db"
+        if sys.argv[2] == "serve":
+            pool = acode.Pool(store=store, isolation=sys.argv[1])
+            await pool.start()
+            await pool.submit(work, 0.5)
+            await pool.serve()
+        else:
+            async with acode.Pool(store=store, isolation=sys.argv[1]) as pool:
+                handle = await pool.submit(work, float(sys.argv[3]))
+                await handle.result()
+        print("done")
+
+    asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("isolation", ["inline", "process"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_lets_a_serving_program_finish_what_runs(
+    program: Callable[[str], Program], isolation: str, number: int
+) -> None:
+    one = program(PROGRAM)
+    running = one.start(isolation, "serve")
+    wait_for(lambda: one.lines("began"))
+    running.send_signal(number)
+    out, err = running.communicate(timeout=60)
+    assert (running.returncode, out, err) == (0, "done\n", "")
+    assert one.lines("ended") == ["ended"]
+    assert not one.processes()
+
+
+@pytest.mark.parametrize("isolation", ["inline", "process"])
+def test_ctrl_c_stops_the_pool_on_the_way_out(
+    program: Callable[[str], Program], isolation: str
+) -> None:
+    one = program(PROGRAM)
+    running = one.start(isolation, "run", "0.5")
+    wait_for(lambda: one.lines("began"))
+    running.send_signal(signal.SIGINT)
+    _, err = running.communicate(timeout=60)
+    assert running.returncode != 0
+    assert "KeyboardInterrupt" in err
+    assert one.lines("ended") == ["ended"], "what ran was let finish"
+    wait_for(lambda: not one.processes())
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_program_that_is_ended_leaves_no_process(
+    program: Callable[[str], Program], number: int
+) -> None:
+    one = program(PROGRAM)
+    running = one.start("process", "run", "3600")
+    wait_for(lambda: one.lines("began"))
+    assert len(one.processes()) > 3
+    running.send_signal(number)
+    running.communicate(timeout=60)
+    wait_for(lambda: not one.processes())
+
+
+def wait_for(condition: Callable[[], Any]) -> None:
+    asyncio.run(until(condition))

@@ -1,0 +1,140 @@
+"""What a pool tells about itself: statistics, events, and what it costs."""
+
+import asyncio
+import gc
+import subprocess
+import sys
+import tracemalloc
+from typing import Any
+
+import pytest
+
+import acode
+from tests.embedded.conftest import Bench, until
+
+
+@acode.handler("pause")
+async def pause(ctx: acode.Context, seconds: float) -> None:
+    await asyncio.sleep(seconds)
+
+
+@acode.handler("refuse")
+async def refuse(ctx: acode.Context) -> None:
+    raise acode.PermanentError("no")
+
+
+@acode.handler("nothing")
+async def nothing(ctx: acode.Context, number: int = 0) -> int:
+    return number
+
+
+@pytest.mark.req("lld-03", "lld-22")
+async def test_statistics_count_what_happened(bench: Bench) -> None:
+    async with bench.pool(workers=2) as pool:
+        fresh = pool.stats()
+        assert (fresh.workers_count, fresh.active_workers, fresh.queued_tasks) == (2, 0, 0)
+        assert (fresh.average_exec_time_ms, fresh.by_type) == (0.0, {})
+        handles = await pool.submit_many(pause, [(0.02,)] * 4)
+        assert pool.stats().queued_tasks + pool.stats().active_workers <= 4
+        await asyncio.gather(*(handle.result() for handle in handles))
+        failed = await pool.submit(refuse)
+        with pytest.raises(acode.TaskFailed):
+            await failed.result()
+        await until(lambda: pool.stats().active_workers == 0)
+        stats = pool.stats()
+    assert (stats.submitted_tasks, stats.completed_tasks, stats.failed_tasks) == (5, 4, 1)
+    assert stats.queued_tasks == 0
+    assert stats.queue_high_water == 4
+    assert stats.by_type["pause"].completed == 4
+    assert stats.by_type["pause"].average_ms >= 20
+    assert stats.by_type["pause"].longest_ms >= stats.by_type["pause"].average_ms
+    assert stats.by_type["refuse"].failed == 1
+    assert 0 < stats.average_exec_time_ms < stats.by_type["pause"].longest_ms
+
+
+@pytest.mark.req("lld-07")
+async def test_the_average_is_over_the_last_hundred(inline: Bench) -> None:
+    async with inline.pool() as pool:
+        await (await pool.submit(pause, 0.2)).result()
+        assert pool.stats().average_exec_time_ms >= 200
+        handles = await pool.submit_many(nothing, [()] * 99)
+        await asyncio.gather(*(handle.result() for handle in handles))
+        assert pool.stats().average_exec_time_ms >= 2, "the long one is still among them"
+        await (await pool.submit(nothing)).result()
+        assert pool.stats().average_exec_time_ms < 2
+        assert pool.stats().by_type["pause"].average_ms >= 200
+
+
+@pytest.mark.req("lld-23")
+async def test_the_defaults_are_those_of_a_homelab() -> None:
+    async with acode.Pool() as pool:
+        assert pool.stats().workers_count == 3
+        wanted = pool._wanted
+        assert (wanted.queue_size, wanted.task_timeout, wanted.shutdown_timeout) == (100, 300, 30)
+        held = await pool.submit_many(pause, [(60,)] * 3)
+        await until(lambda: pool.stats().active_workers == 3)
+        waiting = await pool.submit_many(nothing, [()] * 100)
+        with pytest.raises(acode.QueueFull):
+            await pool.submit(nothing)
+        assert (await pool.get(held[0].id)).timeout_seconds is None
+        for handle in held:
+            await pool.cancel(handle.id)
+        await asyncio.gather(*(handle.result() for handle in waiting))
+
+
+async def test_events_tell_everything_and_end_with_the_pool(bench: Bench) -> None:
+    async with bench.pool(workers=1) as pool:
+        events, other = pool.events(), pool.events()
+        done = await pool.submit(nothing)
+        await done.result()
+        failed = await pool.submit(refuse)
+        with pytest.raises(acode.TaskFailed):
+            await failed.result()
+        await pool.stop()
+        told = [event async for event in events]
+        assert [event async for event in pool.events()] == []
+    about = [event for event in told if event.payload.get("taskId") == done.id]
+    about = [event for event in about if event.type.startswith("task.")]
+    assert [event.type for event in about] == ["task.added", "task.assigned", "task.completed"]
+    (end,) = [event for event in told if event.type == "task.failed"]
+    assert end.payload["taskId"] == failed.id
+    assert end.payload["error"]["category"] == "permanent"
+    assert [event.seq for event in told] == sorted(event.seq for event in told)
+    assert len([event async for event in other]) == len(told)
+
+
+async def test_a_finished_task_costs_no_memory(inline: Bench) -> None:
+    """Ten times the tasks do not need more, once a store in memory is as full as it gets."""
+    async with inline.pool(queue_size=1000) as pool:
+
+        async def run(count: int) -> None:
+            for _ in range(count // 500):
+                handles = await pool.submit_many(nothing, [(n,) for n in range(500)])
+                await asyncio.gather(*(handle.result() for handle in handles))
+
+        await run(3000)
+        gc.collect()
+        tracemalloc.start()
+        before, _ = tracemalloc.get_traced_memory()
+        await run(6000)
+        gc.collect()
+        after, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    # A thousand tasks are remembered, with about 2 kB each; six thousand would be 12 MB.
+    assert after - before < 4_000_000
+
+
+def test_importing_acode_loads_nothing_else() -> None:
+    text = "import sys, acode; print([name for name in sys.modules if name.startswith('acode.')])"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_everything_public_is_there_documented_and_listed() -> None:
+    assert acode.__all__ == sorted(acode.__all__)
+    for name in acode.__all__:
+        found: Any = getattr(acode, name)
+        assert name in dir(acode)
+        assert name == "__version__" or found.__doc__, name
+    with pytest.raises(AttributeError):
+        _ = acode.nonsense
