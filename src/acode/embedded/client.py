@@ -9,7 +9,7 @@ from typing import Any, Self, Unpack
 from acode.app import App
 from acode.embedded.handle import Fate, TaskHandle, fate_of
 from acode.embedded.letters import DeadLetters
-from acode.embedded.request import Options, Request
+from acode.embedded.request import DaemonRequest, Options
 from acode.embedded.seen import SeenTask, seen
 from acode.engine.client import ask
 from acode.ids import new_id
@@ -77,7 +77,7 @@ class Client:
         **options: Unpack[Options],
     ) -> list[TaskHandle[Any]]:
         """Queue a call for each tuple of arguments, all or none, in one write."""
-        request = Request(handler, options)
+        request = DaemonRequest(handler, options)
         now = self._app.clock.now()
         new = [Submission(new_id(now), request.spec(args)) for args in arguments]
         queue_size = self._app.settings.tasks.queue_size

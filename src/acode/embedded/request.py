@@ -4,6 +4,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypedDict
 
+import msgspec
+from msgspec.structs import replace
+
 from acode.errors import InvalidTask
 from acode.model.priority import Priority
 from acode.model.task import Lease, TaskSpec
@@ -64,6 +67,29 @@ class Request:
             delay_seconds=self._delay,
             metadata={**self._note, ARGUMENTS: plain_all(args)},
         )
+
+
+class DaemonRequest(Request):
+    """The same for a daemon, which imports the handler by its path and passes words to it."""
+
+    def spec(self, args: Sequence[Any]) -> TaskSpec:
+        """What a task with these arguments asks for."""
+        spec = super().spec(args)
+        values = plain_all(args)
+        # A last word that is an object is taken for named arguments.
+        values = (*values, {}) if values and isinstance(values[-1], dict) else values
+        note = {name: v for name, v in spec.metadata.items() if name not in (ARGUMENTS, PATH)}
+        words = tuple(msgspec.json.encode(value).decode() for value in values)
+        return replace(spec, command=self._importable(), args=words, metadata=note)
+
+    def _importable(self) -> str:
+        path = _path(self.handler) or self.name
+        if ":" not in path:
+            raise InvalidTask(
+                f"the daemon cannot import {self.name}",
+                "put it at the top of a module and submit it, or submit module:name",
+            )
+        return path
 
 
 class Calls:

@@ -58,6 +58,9 @@ def call(function: Any, words: Any) -> Any:
     """What the function gives back."""
     values = [read(word) for word in words]
     named = values.pop() if values and isinstance(values[-1], dict) else {}
+    handler = getattr(function, "__acode_handler__", None)
+    if handler is not None:  # of the acode that the project itself has installed
+        return handler.alone(values, named)
     value = function(*values, **named)
     if inspect.iscoroutine(value):
         import asyncio

@@ -3,7 +3,7 @@
 import importlib
 import inspect
 import typing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -64,6 +64,12 @@ class Handler:
             ]
         except msgspec.ValidationError as error:
             raise InvalidTask(f"an argument of handler {self.name}: {error}") from error
+
+    def alone(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        """Call it in a process of its own, as the daemon's workers do."""
+        from acode.runner.alone import call
+
+        return call(self, arguments, named)
 
     def returned(self, value: R) -> R:
         """The result as its annotation says, for whoever waits for it."""
