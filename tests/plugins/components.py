@@ -36,6 +36,13 @@ def _all_of(*names: str) -> bool:
     return all(shutil.which(name) for name in names)
 
 
+def unified_directory() -> str | None:
+    """Where version 2 of control groups is mounted."""
+    with open("/proc/self/mounts", encoding="utf-8") as file:
+        points = [line.split()[1] for line in file if line.split()[2] == "cgroup2"]
+    return points[0] if points else None
+
+
 COMPONENTS = {
     "chromium": Component(
         lambda: _any_of("chromium", "chromium-browser", "google-chrome"),
@@ -53,6 +60,10 @@ COMPONENTS = {
     "cgroups v1": Component(
         lambda: (place := find_place()) is not None and place.version == 1,
         "run the tests as root on a machine with control groups of version 1",
+    ),
+    "cgroup2": Component(
+        lambda: (place := unified_directory()) is not None and os.access(place, os.W_OK),
+        "mount -t cgroup2 none /sys/fs/cgroup/unified, and run the tests as root",
     ),
     "git": Component(lambda: _any_of("git"), "apt-get install git"),
     "root": Component(lambda: os.geteuid() == 0, "run the tests as root"),

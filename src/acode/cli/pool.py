@@ -78,6 +78,8 @@ def lines(view: View) -> Iterator[str]:
     yield "  Queue:"
     yield f"    Pending: {view['pendingTasks']}"
     yield f"    Running: {view['runningTasks']}"
+    if view["backpressure"]:
+        yield f"    Held back: {view['backpressure']}"
     yield ""
     yield "  Resources:"
     yield f"    CPU:    {view['resources']['cpuPercent']:.1f}%"

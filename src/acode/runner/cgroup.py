@@ -86,9 +86,11 @@ def _find_v1(own: dict[str, str], mounts: dict[str, tuple[str, str]]) -> Place |
 
 def _find_v2(own: dict[str, str], mounts: dict[str, tuple[str, str]]) -> Place | None:
     directory = _directory("", own, mounts)
-    if directory is None or not _can_make(directory):
+    if directory is None:
         return None
-    return make_room_v2(directory)
+    # A pool before us has moved everybody there, whoever starts us among them.
+    above = os.path.dirname(directory) if os.path.basename(directory) == OURS else directory
+    return make_room_v2(above) if _can_make(above) else None
 
 
 def make_room_v2(directory: str) -> Place | None:

@@ -222,7 +222,6 @@ class Warden:
         if self._bounds.group is None:
             return own
         counted = self._bounds.group.usage()
-        return Usage(
-            counted.cpu_seconds or own.cpu_seconds,
-            counted.max_memory_bytes or own.max_memory_bytes,
-        )
+        if not counted.cpu_seconds:
+            return own  # nothing ever ran in it: the command was in a container
+        return Usage(counted.cpu_seconds, counted.max_memory_bytes or own.max_memory_bytes)

@@ -1,6 +1,7 @@
 """Control groups of the real kernel, and of version 2 as far as a directory can play it."""
 
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -20,6 +21,9 @@ from acode.runner.cgroup import (
     remove_groups,
 )
 from acode.runner.group import Group
+from acode.runner.pipes import Pipes
+from acode.runner.process import fork_and_exec
+from tests.plugins.components import unified_directory
 
 KILL = AttemptLimits(memory_mb=64, max_processes=20, action=OverLimitAction.KILL)
 HOG = "x = bytearray(200 * 1024 * 1024); print(len(x))"
@@ -202,6 +206,18 @@ def test_version_2_moves_everybody_into_a_leaf_and_asks_for_controllers(delegate
     assert (delegated / "cgroup.subtree_control").read_text() == "+memory +pids +cpu"
 
 
+@pytest.mark.parametrize("inside", ["", f"/{OURS}"], ids=["first", "again"])
+def test_version_2_is_found_where_it_was_delegated(
+    delegated: Path, tmp_path: Path, inside: str
+) -> None:
+    (delegated / OURS).mkdir()
+    proc = fake_proc(tmp_path, f"0::/scope{inside}\n", mount(tmp_path, "cgroup2", "nsdelegate"))
+    found = find_place(proc)
+    assert found is not None
+    assert found.version == 2
+    assert set(found.directories.values()) == {str(delegated)}
+
+
 def test_version_2_without_controllers_is_no_place(delegated: Path) -> None:
     (delegated / "cgroup.controllers").write_text("hugetlb\n")
     assert make_room_v2(str(delegated)) is None
@@ -288,6 +304,31 @@ def test_version_2_ends_everything_at_once(group_v2: tuple[Group, Path]) -> None
     group.kill()
     group.close()
     assert (directory / "cgroup.kill").read_text() == "1"
+
+
+@pytest.mark.needs("cgroup2")
+def test_version_2_of_the_real_kernel_takes_a_child_in_and_ends_it() -> None:
+    """Membership and its end; the controllers themselves belong to version 1 on such a machine."""
+    unified = unified_directory()
+    assert unified is not None
+    group, pipes = Group(Place(2, {"pids": unified}), new_id(1)), Pipes()
+    group.make()
+    try:
+        assert not group.holds_threads
+        argv = ("/bin/sh", "-c", "cat /proc/self/cgroup; sleep 60 & wait")
+        pid = fork_and_exec(argv, {"PATH": os.environ["PATH"]}, "/", pipes, [group.enter])
+        os.set_blocking(pipes.stdout, True)
+        seen = os.read(pipes.stdout, 4096).decode()
+        while "0::" not in seen:
+            seen += os.read(pipes.stdout, 4096).decode()
+        assert re.search(r"^0::.*/acode-worker-", seen, re.MULTILINE)
+        assert len(members(group.directories["pids"])) >= 1
+        group.kill()
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
+    finally:
+        pipes.close()
+        group.close()
+        assert remove_groups(group.directories.values())
 
 
 # Where groups can be made.
