@@ -15,7 +15,7 @@ from acode.store.sqlite.claims import claim
 from acode.store.sqlite.connection import connect, version_of
 from acode.store.sqlite.intake import Addition, add
 from acode.store.sqlite.wishes import StepValue, Wish, each
-from acode.store.sqlite.writer import Book, DirectWriter, Write, Writer
+from acode.store.sqlite.writer import Book, Demand, DirectWriter, Write, Writer
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -69,7 +69,8 @@ class SqliteStore:
     ) -> list[Added]:
         """Store tasks, all or none."""
         addition = Addition(submissions, actor, queue_size)
-        done: list[Added] = await self._write(add, addition, quick=len(submissions) <= FEW)
+        quick = len(submissions) <= FEW
+        done: list[Added] = await self._write(add, addition, quick=quick, open_early=True)
         return done
 
     async def cancel(self, task_id: str, *, actor: str, force: bool = False) -> Task:
@@ -203,7 +204,7 @@ class SqliteStore:
             return
         self._closed = True
         if self._readers is None:
-            self._book.connection.close()
+            self._book.close()
             return
         import asyncio
 
@@ -213,12 +214,12 @@ class SqliteStore:
         self._writer.stop()
         if self._readers is not None:
             self._readers.shutdown()
-        self._reader.connection.close()
-        self._book.connection.close()
+        self._reader.close()
+        self._book.close()
 
-    async def _write(self, write: Write, request: Any, *, quick: bool = False) -> Any:
+    async def _write(self, write: Write, request: Any, **how: bool) -> Any:
         self._check_open()
-        return await self._writer.write(write, request, quick=quick)
+        return await self._writer.write(Demand(write, request, **how))
 
     async def _read(self, query: Callable[..., Any], *arguments: Any) -> Any:
         return await self._in_reader(self._reader.read, query, *arguments)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from acode.clock import ticks
 from acode.errors import DiskFull, StoreBusy, StoreUnusable
 from acode.store.sqlite.claims import claim
-from acode.store.sqlite.writer import Book, Write
+from acode.store.sqlite.writer import Book, Demand, Write
 
 MAX_GROUP = 1000
 """Requests in one commit; bounds the time that other processes wait for the lock."""
@@ -27,9 +27,7 @@ SLOW_REST_SECONDS = 1.0
 
 
 class _Request(NamedTuple):
-    write: Write
-    request: Any
-    quick: bool
+    demand: Demand
     future: asyncio.Future[Any]
     loop: asyncio.AbstractEventLoop
 
@@ -50,7 +48,7 @@ class GroupWriter:
         self._thread = threading.Thread(target=self._run, name="acode-writer", daemon=True)
         self._thread.start()
 
-    async def write(self, write: Write, request: Any, *, quick: bool = False) -> Any:
+    async def write(self, demand: Demand) -> Any:
         """Queue one write; returns when the commit that holds it is on disk."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
@@ -58,7 +56,7 @@ class GroupWriter:
             if self._stopped:
                 raise StoreUnusable("the store is closed")
             gathered = self._gathered.setdefault(loop, [])
-            gathered.append(_Request(write, request, quick, future, loop))
+            gathered.append(_Request(demand, future, loop))
         if len(gathered) == 1:
             # Not at once: the thread would run off with the first of many.
             loop.call_soon(self._hand_over, loop)
@@ -75,7 +73,7 @@ class GroupWriter:
 
     def _may_write_here(self, group: list[_Request]) -> bool:
         """Whether the loop may write: it takes no time, and nobody else is at it."""
-        small = 0 < len(group) <= MAX_HERE and all(one.quick for one in group)
+        small = 0 < len(group) <= MAX_HERE and all(one.demand.quick for one in group)
         free = small and self._waiting.empty() and ticks() >= self._here_again
         return free and self._writing.acquire(blocking=False)
 
@@ -145,11 +143,11 @@ class GroupWriter:
     def _commit(self, group: list[_Request], *, patient: bool = True) -> list[Any]:
         kinds: dict[Write, list[int]] = {}
         for place, one in enumerate(group):
-            kinds.setdefault(one.write, []).append(place)
+            kinds.setdefault(one.demand.write, []).append(place)
         # Claims come last, so that they see what was added and finished with them.
         order = sorted(kinds.items(), key=lambda kind: kind[0] is claim)
         answers = self._book.commit(
-            [(write, [group[place].request for place in places]) for write, places in order],
+            [(write, [group[place].demand.request for place in places]) for write, places in order],
             patient=patient,
         )
         outcomes: list[Any] = [None] * len(group)

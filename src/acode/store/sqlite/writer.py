@@ -1,23 +1,37 @@
 """The open file, and who writes to it: the calling thread, or the one in `group`."""
 
+import os
 import sqlite3
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from contextlib import suppress
+from typing import Any, NamedTuple, Protocol
 
 from acode.clock import Clock
-from acode.errors import AcodeError
+from acode.errors import AcodeError, StoreUnusable
 from acode.store.sqlite.connection import insist, transaction, translated
 from acode.store.sqlite.transaction import Transaction
 
 Write = Callable[[Transaction, Sequence[Any]], Sequence[Any]]
 """Does every request of one kind; a result that is an error is raised to its requester."""
+Writes = Sequence[tuple[Write, Sequence[Any]]]
+
+
+class Demand(NamedTuple):
+    """One write that somebody waits for."""
+
+    write: Write
+    request: Any
+    quick: bool = False
+    """It changes a few rows at most."""
+    open_early: bool = False
+    """Others may see it before it is on disk: nobody will have been told that it is there."""
 
 
 class Writer(Protocol):
     """Runs writes durably."""
 
-    async def write(self, write: Write, request: Any, *, quick: bool = False) -> Any:
-        """Do one write; returns when it is on disk. Quick: it changes a few rows at most."""
+    async def write(self, demand: Demand) -> Any:
+        """Do one write; returns when it is on disk."""
         ...
 
     def stop(self) -> None:
@@ -35,11 +49,51 @@ class Book:
         self.connection = connection
         self.clock = clock
         self.ageing_ms = ageing_ms
+        self._level = "FULL"
+        self._log: int | None = None
 
-    def commit(
-        self, writes: Sequence[tuple[Write, Sequence[Any]]], *, patient: bool = True
-    ) -> list[Sequence[Any]]:
+    def commit_early(self, writes: Writes) -> list[Sequence[Any]]:
+        """Run writes in one transaction, and wait for the disk only when the lock is let go.
+
+        So processes that write at once wait for the disk at once, and not for each other's wait.
+        """
+        if self._log is None and not self._open_log():
+            return self.commit(writes)
+        results = self._commit(writes, "NORMAL")
+        self._sync()
+        return results
+
+    def _open_log(self) -> bool:
+        """Open the log of the commits; there is none in memory."""
+        # It stays the same file as long as the store is open. SQLite has no locks on it, so that
+        # to close it takes none away.
+        with suppress(FileNotFoundError):
+            self._log = os.open(f"{os.path.realpath(self.path)}-wal", os.O_RDONLY | os.O_CLOEXEC)
+        return self._log is not None
+
+    def _sync(self) -> None:
+        if self._log is not None:
+            try:
+                os.fdatasync(self._log)
+            except OSError as error:
+                what = f"{self.path} cannot be brought to the disk: {error.strerror}"
+                raise StoreUnusable(what) from error
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self.connection.close()
+        if self._log is not None:
+            os.close(self._log)
+            self._log = None
+
+    def commit(self, writes: Writes, *, patient: bool = True) -> list[Sequence[Any]]:
         """Run writes in one transaction; without patience, not if another process writes."""
+        return self._commit(writes, "FULL", patient=patient)
+
+    def _commit(self, writes: Writes, level: str, *, patient: bool = True) -> list[Sequence[Any]]:
+        if self._level != level:
+            self.connection.execute(f"PRAGMA synchronous = {level}")
+            self._level = level
         with translated(self.path), transaction(self.connection, patient=patient):
             tx = Transaction(self.connection, self.clock.now(), self.ageing_ms)
             results = [write(tx, requests) for write, requests in writes]
@@ -66,9 +120,10 @@ class DirectWriter:
     def __init__(self, book: Book) -> None:
         self._book = book
 
-    async def write(self, write: Write, request: Any, *, quick: bool = False) -> Any:  # noqa: ARG002
+    async def write(self, demand: Demand) -> Any:
         """Do one write in a transaction of its own."""
-        result = self._book.commit([(write, [request])])[0][0]
+        commit = self._book.commit_early if demand.open_early else self._book.commit
+        result = commit([(demand.write, [demand.request])])[0][0]
         if isinstance(result, AcodeError):
             raise result
         return result
