@@ -24,7 +24,7 @@ MAX_FUNCTION_LINES = 60
 # Rooms that are planned have their row already.
 BASICS = {"model", "errors", "clock", "ids"}
 INNER = {"policy", "store", "runner", "workspace", "observe", "sockets", *BASICS}
-READERS = {"reading", "settings", "spec", "project"}
+READERS = {"reading", "settings", "spec", "project", "keys"}
 TELLERS = {"views", "human", "why"}
 ROOMS: dict[str, set[str]] = {
     "acode": {"embedded", "runner", "policy", "model", "errors"},
@@ -42,12 +42,13 @@ ROOMS: dict[str, set[str]] = {
     "settings": {"reading", "policy", *BASICS},
     "spec": {"reading", "policy", *BASICS},
     "project": {"reading", *BASICS},
+    "keys": {"project", *BASICS},
     "views": {"store", "policy", "observe", *BASICS},
     "human": set(),
     "why": {"human", "views", "store", *BASICS},
     "worker": INNER - {"store"},
-    "engine": {"worker", "settings", "project", *INNER},
-    "app": {"engine", "settings", "project", *INNER},
+    "engine": {"worker", "settings", "project", "keys", *INNER},
+    "app": {"engine", "settings", "project", "keys", *INNER},
     "embedded": {"app", "worker", "engine", "settings", *INNER},
     "testing": {"acode", "embedded", *BASICS},
     "gateway": {"acode", "app", "engine", *TELLERS, *READERS, *INNER},

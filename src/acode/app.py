@@ -93,7 +93,12 @@ class App:
 
         return self.existing_store() or SqliteStore.open(":memory:", self.clock, grouped=False)
 
-    def _open(self) -> "SqliteStore":
+    def grouped_store(self) -> "SqliteStore":
+        """A store for a process that serves many: the caller closes it."""
+        self.project.prepare()
+        return self._open(grouped=True)
+
+    def _open(self, *, grouped: bool = False) -> "SqliteStore":
         from acode.store.sqlite import SqliteStore
 
         settings = self.settings
@@ -103,7 +108,7 @@ class App:
             self.project.queue_db,
             self.clock,
             ageing_ms=round(settings.tasks.ageing_minutes * MINUTE_MS),
-            grouped=False,
+            grouped=grouped,
         )
 
     async def close(self) -> None:

@@ -235,6 +235,13 @@ class PoolRunning(AcodeError):
     hint = "acode worker status shows it; acode worker scale N changes its size"
 
 
+class PortTaken(AcodeError):
+    """The port of the HTTP API cannot be used."""
+
+    code = "API-001"
+    hint = "set another api.port, or none: then the next free one is taken"
+
+
 class ToolMissing(AcodeError):
     """A program that the pool requires is not there."""
 

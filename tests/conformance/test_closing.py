@@ -47,7 +47,7 @@ USES: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "find": lambda store: store.find(TaskQuery()),
     "moves": lambda store: store.moves(0),
     "newest_move": lambda store: store.newest_move(),
-    "arrivals": lambda store: store.arrivals(0),
+    "arrivals": lambda store: store.arrivals(0, 9),
     "counts": lambda store: store.counts(),
     "dead_letters": lambda store: store.dead_letters(),
     "check": lambda store: store.check(),

@@ -253,5 +253,6 @@ async def test_the_newest_move_is_known(world: World) -> None:
 
 async def test_added_tasks_are_counted(world: World) -> None:
     await world.add_all(submission(), submission())
-    assert await world.store.arrivals(0) == 2
-    assert await world.store.arrivals(1) == 1
+    assert await world.store.arrivals(0, 2) == 2
+    assert await world.store.arrivals(1, 2) == 1
+    assert await world.store.arrivals(0, 1) == 1

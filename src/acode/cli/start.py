@@ -13,6 +13,7 @@ from acode.engine.options import DaemonOptions
 from acode.engine.tools import locate
 from acode.errors import DockerUnavailable, PoolRunning, WorkerStartFailed
 from acode.human import number
+from acode.keys import login_link
 from acode.model.task import Mode
 
 if TYPE_CHECKING:
@@ -138,3 +139,13 @@ def _tell(context: Context, options: DaemonOptions, told: Any) -> None:
     screen.said("✓ Worker pool started")
     screen.said(f"  Workers: {told['workers']}")
     screen.said(f"  Mode: {options.mode}")
+    screen.said(f"  Dashboard: {_dashboard(context, told['apiUrl'])}")
+
+
+def _dashboard(context: Context, url: str | None) -> str:
+    """Where it is, with a link that lets one browser in."""
+    if url is not None:
+        return login_link(context.app.project, url)
+    if not context.app.settings.api.enabled:
+        return "off (api.enabled)"
+    return "not installed (pip install 'acode[web]')"

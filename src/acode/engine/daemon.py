@@ -14,6 +14,7 @@ from acode import settings as preferences
 from acode.clock import SystemClock
 from acode.engine.control import Command, ControlServer
 from acode.engine.engine import Engine
+from acode.engine.gateway import GatewayKeeper
 from acode.engine.lock import DaemonLock
 from acode.engine.options import DaemonOptions
 from acode.engine.roster import LIVE
@@ -64,6 +65,11 @@ class Daemon:
         self._events.subscribe(self._notice_failure, WorkerCrashed, WorkerFailed)
         tools = locate(self._settings.tools.required)
         self._listen_to_signals()
+        # First of all: a port that cannot be had is refused before anything is begun.
+        self._gateway = GatewayKeeper(
+            self._project, self._settings, self._options.config, self._events
+        )
+        self._gateway.open()
         self._engine = Engine(
             self._project,
             self._settings,
@@ -76,6 +82,7 @@ class Daemon:
         await self._control.start()
         await self._engine.start(self._first_size())
         await self._engine.pool.settle()
+        self._gateway.start()
         self._ready.set()
         self._tell_ready()
         await self._log_versions(tools)
@@ -83,6 +90,7 @@ class Daemon:
     async def _shutdown(self) -> None:
         self._events.emit(PoolNote("info", "stopping"))
         await self._engine.stop(hurry=lambda: self._hurried)
+        await self._gateway.stop()
         await self._control.stop()
         self._events.emit(PoolNote("info", "stopped"))
         self._journal.close()
@@ -136,6 +144,7 @@ class Daemon:
         return {
             "status": self._status,
             "scale": self._scale,
+            "size": self._size,
             "stop": self._stop,
             "lift": self._lift,
             "recovery": self._recovery,
@@ -145,7 +154,7 @@ class Daemon:
         }
 
     async def _status(self, _request: dict[str, Any]) -> dict[str, Any]:
-        return pool_view(
+        view = pool_view(
             self._engine.roster,
             await self._engine.store.counts(),
             self._engine.dispatcher,
@@ -153,6 +162,7 @@ class Daemon:
             self._clock.now() - self._started_at,
             self._settings.workers.mode,
         )
+        return {**view, "apiUrl": self._gateway.url}
 
     async def _scale(self, request: dict[str, Any]) -> dict[str, Any]:
         await self._ready.wait()
@@ -160,6 +170,9 @@ class Daemon:
             raise PoolNotRunning("the worker pool is stopping", "start it again when it is gone")
         count, clamped = await self._engine.pool.scale(int(request["count"]))
         return {"count": count, "message": clamped}
+
+    async def _size(self, _request: dict[str, Any]) -> dict[str, Any]:
+        return {"wanted": self._engine.roster.wanted}
 
     async def _stop(self, request: dict[str, Any]) -> dict[str, Any]:
         if request.get("force"):
@@ -180,6 +193,7 @@ class Daemon:
         return {"newestMove": await self._engine.reporting.feed.flush()}
 
     async def _figures(self, _request: dict[str, Any]) -> dict[str, Any]:
+        await self._engine.reporting.count_arrivals()
         figures = self._engine.reporting.figures
         return {**figures.view(), "samples": list(figures.samples)}
 
@@ -218,7 +232,8 @@ class Daemon:
             self._stopping.set()
         if self._options.ready is not None:
             reasons = list(dict.fromkeys(self._start_failures))
-            told = {"ok": {"workers": len(roster), "started": started, "reasons": reasons}}
+            facts = {"workers": len(roster), "started": started, "reasons": reasons}
+            told = {"ok": {**facts, "apiUrl": self._gateway.url}}
             with suppress(OSError):  # whoever started us did not wait
                 os.write(self._options.ready, msgspec.json.encode(told) + b"\n")
             os.close(self._options.ready)

@@ -50,6 +50,7 @@ class Reporting:
         self._path = os.path.join(project.root, settings.governance.path)
         self._cursor = 0
         """The move up to which arrivals are counted."""
+        self._counting = asyncio.Lock()
         self._lately = Lately()
         self._is_stale = True
         self._is_refused = False
@@ -90,9 +91,8 @@ class Reporting:
 
     async def sample(self) -> float:
         """Keep how things stand; how long to rest."""
-        counts, newest = await self._store.counts(), await self._store.newest_move()
-        self.figures.counters["submitted"] += await self._store.arrivals(self._cursor)
-        self._cursor = newest
+        counts = await self._store.counts()
+        await self.count_arrivals()
         moment = {
             "at": iso(self._clock.now()),
             "pending": counts.by_status[Status.PENDING],
@@ -104,6 +104,14 @@ class Reporting:
         }
         self.figures.sample(moment, counts.waiting)
         return SAMPLE_SECONDS
+
+    async def count_arrivals(self) -> None:
+        """Count the tasks that were added since the last time."""
+        async with self._counting:
+            newest = await self._store.newest_move()
+            came = await self._store.arrivals(self._cursor, newest)
+            self.figures.counters["submitted"] += came
+            self._cursor = newest
 
     async def _remember(self) -> None:
         """What was completed today before this daemon was started, a little at a time."""

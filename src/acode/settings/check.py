@@ -9,9 +9,10 @@ from acode.reading.document import decode
 from acode.reading.node import Node, node_of
 from acode.reading.problem import Malformed, Problem, listing
 from acode.reading.shape import conform
+from acode.settings.names import find
 from acode.settings.overrides import override
 from acode.settings.rules import conflicts
-from acode.settings.tree import CLAUDE_CODE, Settings
+from acode.settings.tree import CLAUDE_CODE, FixedApi, Settings
 
 
 def check(data: bytes, source: str, variables: Mapping[str, str]) -> Settings:
@@ -23,6 +24,8 @@ def check(data: bytes, source: str, variables: Mapping[str, str]) -> Settings:
     problems += conflicts(settings, root, problems)
     if problems:
         raise ConfigError(listing(problems))
+    if find(root, ("api", "port")) is not None:
+        settings = structs.replace(settings, api=FixedApi(**structs.asdict(settings.api)))
     return settings
 
 

@@ -289,6 +289,20 @@ class Api(Section, frozen=True):
     host: Text = "127.0.0.1"
     port: Port = 8470
 
+    @property
+    def port_may_move(self) -> bool:
+        """Whether the next free port will do as well: nobody has set one."""
+        return True
+
+
+class FixedApi(Api, frozen=True):
+    """The HTTP door at a port that somebody has set: it is used or refused."""
+
+    @property
+    def port_may_move(self) -> bool:
+        """Whoever set the port means this one."""
+        return False
+
 
 class Logging(Section, frozen=True):
     """What is written to log files and how long they are kept."""

@@ -180,8 +180,8 @@ class Store(Protocol):
         """The sequence number of the last move, at the same price whatever their number."""
         ...
 
-    async def arrivals(self, since: int) -> int:
-        """How many tasks were added after that move."""
+    async def arrivals(self, since: int, until: int) -> int:
+        """How many tasks were added after one move and up to another."""
         ...
 
     async def counts(self) -> Counts:

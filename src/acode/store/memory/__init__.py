@@ -219,9 +219,10 @@ class MemoryStore:
         self._check_open()
         return self._seq
 
-    async def arrivals(self, since: int) -> int:
-        """How many tasks were added after that move."""
-        return sum(move.was is None for move in await self.moves(since, self._seq))
+    async def arrivals(self, since: int, until: int) -> int:
+        """How many tasks were added after one move and up to another."""
+        self._check_open()
+        return sum(move.was is None and since < move.seq <= until for move in self._moves)
 
     async def counts(self) -> Counts:
         """The queue at a glance."""

@@ -147,9 +147,9 @@ class SqliteStore:
         newest: int = await self._read(reads.newest_move)
         return newest
 
-    async def arrivals(self, since: int) -> int:
-        """How many tasks were added after that move."""
-        count: int = await self._read(reads.arrivals, since)
+    async def arrivals(self, since: int, until: int) -> int:
+        """How many tasks were added after one move and up to another."""
+        count: int = await self._read(reads.arrivals, (since, until))
         return count
 
     async def counts(self) -> Counts:

@@ -214,7 +214,7 @@ WHERE history.seq > :since ORDER BY history.seq LIMIT :limit;
 SELECT seq FROM sqlite_sequence WHERE name = 'history';
 
 -- name: arrivals
-SELECT count(*) FROM history WHERE seq > :since AND was IS NULL;
+SELECT count(*) FROM history WHERE seq > :since AND seq <= :until AND was IS NULL;
 
 -- name: mentions
 -- The cheap look at the whole JSON comes first; few rows pass it.

@@ -138,9 +138,10 @@ def newest_move(tx: Transaction) -> int:
     return int(tx.value("newest_move") or 0)
 
 
-def arrivals(tx: Transaction, since: int) -> int:
-    """How many tasks were added after that move."""
-    return int(tx.value("arrivals", since=since))
+def arrivals(tx: Transaction, window: tuple[int, int]) -> int:
+    """How many tasks were added after one move and up to another."""
+    since, until = window
+    return int(tx.value("arrivals", since=since, until=until))
 
 
 def leases(tx: Transaction) -> list[Lease]:

@@ -1,0 +1,183 @@
+"""Who may come in: stands before every route, the dashboard's too, and before any body."""
+
+import ipaddress
+import socket
+from http.cookies import CookieError, SimpleCookie
+
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from acode.clock import Clock
+from acode.gateway.limits import Bucket
+from acode.gateway.problems import problem
+from acode.keys import cookie_name, is_session, same
+
+MAX_BODY_BYTES = 1 << 20
+READS = (3_000.0, 6_000.0)
+WRITES = (500.0, 1_000.0)
+MISTAKES = (1.0, 30.0)
+"""Wrong keys: a few a minute are a person, more are a guess."""
+
+OPEN = frozenset({"/api/workers/health", "/login"})
+"""What needs no key: everybody may ask how it is, and the way in must be open."""
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+HEADERS = {
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "content-security-policy": (
+        "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; "
+        "style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; "
+        "connect-src 'self'; frame-ancestors 'none'; base-uri 'self'; form-action 'self'"
+    ),
+}
+_RAW_HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+
+
+class Guard:
+    """Checks where a request was sent to, where it comes from, its key, its size, its rate."""
+
+    def __init__(self, app: ASGIApp, *, token: str, host: str, clock: Clock) -> None:
+        self._app = app
+        self._token = token
+        self._cookie = cookie_name(token)
+        self._clock = clock
+        self._names = _names(host)
+        self._any_address = not _is_loopback(host)
+        self._reads, self._writes = Bucket(*READS), Bucket(*WRITES)
+        self._mistakes = Bucket(*MISTAKES)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let it in, or say why not."""
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        refusal = self._refusal(scope, headers)
+        if refusal is not None:
+            await refusal(scope, receive, send)
+        elif scope["type"] == "http":
+            await self._app(scope, _Bounded(receive).receive, _with_headers(send))
+        else:
+            await self._app(scope, receive, send)
+
+    def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
+        host = headers.getlist("host")
+        if len(host) != 1 or not self._is_ours(host[0]):
+            return problem(403, "the Host header names another machine", code="FOREIGN_HOST")
+        origins = headers.getlist("origin")
+        if any(_origin(origin) != host[0].lower() for origin in origins):
+            return problem(403, "the request comes from another site", code="FOREIGN_ORIGIN")
+        if scope["path"] not in OPEN and (no := self._key_refusal(scope, headers)):
+            return no
+        bucket = self._reads if scope.get("method", "GET") in SAFE else self._writes
+        if not bucket.take():
+            return problem(429, retry_after=1)
+        length = headers.get("content-length", "0")
+        if not length.isdecimal():
+            return problem(400)
+        return problem(413) if int(length) > MAX_BODY_BYTES else None
+
+    def _key_refusal(self, scope: Scope, headers: Headers) -> Response | None:
+        if self._may(scope, headers):
+            return None
+        if self._mistakes.is_empty:
+            return problem(429, "too many wrong keys", retry_after=5)
+        if "authorization" in headers:
+            self._mistakes.take()
+            return problem(401, "the token is wrong")
+        return problem(401)
+
+    def _may(self, scope: Scope, headers: Headers) -> bool:
+        scheme, _, key = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            return same(key.strip(), self._token)
+        # A browser sends its cookie by itself, whoever made it ask: so only for what changes
+        # nothing, and never when another site made it ask. The dashboard acts over its own wire.
+        is_page = not scope["path"].startswith(("/api/", "/metrics"))
+        if scope.get("method", "GET") not in SAFE and not is_page:
+            return False
+        if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+            return False
+        return self.is_session(headers)
+
+    def is_session(self, headers: Headers) -> bool:
+        """Whether a browser that has logged in is asking."""
+        try:
+            cookies = SimpleCookie(headers.get("cookie", ""))
+        except CookieError:
+            return False
+        found = cookies.get(self._cookie)
+        return found is not None and is_session(self._token, found.value, self._clock.now())
+
+    def _is_ours(self, host: str) -> bool:
+        name = _name(host)
+        if name in self._names:
+            return True
+        # No name can be made to point to us when none is taken: an address is what it says.
+        return self._any_address and _is_address(name)
+
+
+class _Bounded:
+    """A body without a length is cut off where it is too long."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._left = MAX_BODY_BYTES
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        if message["type"] == "http.request":
+            self._left -= len(message.get("body", b""))
+            if self._left < 0:
+                raise BodyTooLarge
+        return message
+
+
+class BodyTooLarge(Exception):
+    """More came than was announced."""
+
+
+def _with_headers(send: Send) -> Send:
+    async def sends(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [*message.get("headers", ()), *_RAW_HEADERS]
+        await send(message)
+
+    return sends
+
+
+def _name(host: str) -> str:
+    """The host of a Host header, without its port."""
+    host = host.lower()
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0]
+
+
+def _origin(text: str) -> str:
+    """What an Origin of ours has after its scheme; nothing for others."""
+    scheme, _, rest = text.lower().partition("://")
+    return rest if scheme in ("http", "https") else ""
+
+
+def _names(host: str) -> frozenset[str]:
+    usual = {"localhost", "127.0.0.1", "::1", host.lower()}
+    return frozenset(usual if _is_loopback(host) else {*usual, socket.gethostname().lower()})
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    return _is_address(host) and ipaddress.ip_address(host).is_loopback
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,59 @@
+"""The gateway process: started by the daemon, ends with it."""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+
+import msgspec
+import uvicorn
+
+from acode.app import App
+from acode.engine.gateway import GatewayOptions
+from acode.gateway.desk import Desk
+from acode.gateway.server import application
+from acode.gateway.wire import Wire
+from acode.project import Project
+from acode.runner.tree import die_with_parent
+
+NICENESS = 5
+"""Tasks come first: watching them must not slow them."""
+MAX_WEBSOCKET_BYTES = 1 << 20
+GRACE_SECONDS = 2
+
+
+async def serve(options: GatewayOptions) -> None:
+    """Answer until told to stop."""
+    app = App(Project(options.root), config=options.config, environ=os.environ)
+    desk = Desk(app, options.url)
+    async with application(desk, app.settings.api.host) as door:
+        config = uvicorn.Config(
+            door,
+            ws=Wire,
+            ws_max_size=MAX_WEBSOCKET_BYTES,
+            ws_per_message_deflate=False,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=GRACE_SECONDS,
+            backlog=1024,
+        )
+        sockets = [socket.socket(fileno=number) for number in options.sockets]
+        await uvicorn.Server(config).serve(sockets=sockets)
+
+
+def main(argv: list[str]) -> int:
+    """Be the gateway."""
+    options = msgspec.json.decode(argv[1], type=GatewayOptions)
+    # It holds nothing that a sudden end could damage, and its sockets must be free at once.
+    die_with_parent(signal.SIGKILL)
+    if os.getppid() != options.parent:
+        return 1
+    os.nice(NICENESS)
+    asyncio.run(serve(options))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -1,0 +1,138 @@
+"""The application put together: the guard, the API, and the dashboard when somebody wants it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.responses import Response
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.routing import WebSocketRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from acode import __version__
+from acode.gateway import docs, files, login, metrics, problems, queue, tasks, workers
+from acode.gateway.desk import Desk
+from acode.gateway.guard import BodyTooLarge, Guard
+from acode.gateway.stream import EventStream
+
+API_PATHS = ("/api/", "/metrics", "/openapi.json", "/docs", "/login")
+_DESCRIPTION = """Drive and watch a worker pool.
+
+Send `Authorization: Bearer <token>` with the token of `.agent/run/token`."""
+
+
+def api(desk: Desk) -> FastAPI:
+    """Every route but the dashboard's."""
+    app = FastAPI(
+        title="acode",
+        version=__version__,
+        description=_DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        separate_input_output_schemas=False,
+    )
+    app.state.desk = desk
+    problems.install(app)
+    app.add_exception_handler(BodyTooLarge, _too_large)
+    # Tasks before workers: `/api/workers/tasks` is no worker.
+    for module in (tasks, files, workers, queue, metrics, login, docs):
+        app.include_router(module.router)
+    app.router.routes.append(WebSocketRoute("/api/events", EventStream(desk)))
+    app.openapi = lambda: _document(app)  # type: ignore[method-assign]
+    return app
+
+
+async def _too_large(_request: Request, _error: Exception) -> Response:
+    return problems.problem(413)
+
+
+def _document(app: FastAPI) -> dict[str, Any]:
+    """OpenAPI, with the key that every route needs."""
+    if app.openapi_schema is None:
+        document = FastAPI.openapi(app)
+        scheme = {"type": "http", "scheme": "bearer"}
+        document.setdefault("components", {})["securitySchemes"] = {"token": scheme}
+        document["security"] = [{"token": []}]
+        app.openapi_schema = document
+    return app.openapi_schema
+
+
+class Front:
+    """Sends requests to the API, or to the dashboard, which is loaded for its first visitor."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._api = api(desk)
+        self._pages: ASGIApp | None = None
+        self._loading = asyncio.Lock()
+        self._open = AsyncExitStack()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] == "lifespan" or scope["path"].startswith(API_PATHS):
+            await self._api(scope, receive, send)
+        else:
+            pages = self._pages or await self._load()
+            await pages(scope, receive, send)
+
+    async def _load(self) -> ASGIApp:
+        async with self._loading:
+            if self._pages is None:
+                from acode.gateway.dashboard import load
+
+                # A second or two, in which others need not wait.
+                app = await asyncio.to_thread(load, self._desk)
+                await self._open.enter_async_context(app.router.lifespan_context(app))
+                self._pages = app
+            return self._pages
+
+    async def close(self) -> None:
+        """End the dashboard."""
+        await self._open.aclose()
+
+
+class Door:
+    """Strangers at the dashboard see a page that says how to come in, not bare JSON."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        wants_page = (
+            scope["type"] == "http"
+            and scope["method"] == "GET"
+            and "text/html" in Headers(scope=scope).get("accept", "")
+        )
+        await self._app(scope, receive, _as_page(send) if wants_page else send)
+
+
+def _as_page(send: Send) -> Send:
+    refused = False
+
+    async def sends(message: Any) -> None:
+        nonlocal refused
+        if message["type"] == "http.response.start" and message["status"] == 401:
+            refused = True
+            page = login.page(401)
+            await send({**message, "headers": page.raw_headers})
+            await send({"type": "http.response.body", "body": page.body})
+        elif not refused:
+            await send(message)
+
+    return sends
+
+
+@asynccontextmanager
+async def application(desk: Desk, host: str) -> AsyncIterator[ASGIApp]:
+    """Everything, guarded."""
+    front = Front(desk)
+    try:
+        yield Door(Guard(front, token=desk.token, host=host, clock=desk.clock))
+    finally:
+        await front.close()
+        await desk.close()
