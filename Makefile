@@ -44,9 +44,9 @@ clean: ## remove what the other targets made
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(VENV)/.installed: pyproject.toml constraints.txt tools/setup.sh
-	sh tools/setup.sh $(VENV) test,check
+	sh tools/setup.sh $(VENV) test,check,web,tui
 	@touch $@
 
 $(VENV)/.installed-bench: $(VENV)/.installed
-	sh tools/setup.sh $(VENV) test,check,bench
+	sh tools/setup.sh $(VENV) test,check,bench,web,tui
 	@touch $@

@@ -49,10 +49,23 @@ pip_install() {
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -c constraints.txt "$@"
 }
 
+# The dashboard is tested in a real browser; without one those tests are skipped and say so.
+install_browser() {
+    if command -v chromium >/dev/null || command -v google-chrome >/dev/null; then return; fi
+    if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+        echo "setup: installing chromium, which tests of the dashboard use"
+        { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+            --no-install-recommends chromium; } >/dev/null || true
+    else
+        echo "setup: no browser; to test the dashboard: sudo apt-get install chromium"
+    fi
+}
+
 "$venv/bin/python" -m pip --version >/dev/null 2>&1 || make_venv
 echo "setup: installing acode[$extras] with the versions of constraints.txt"
 # The build backend first, so that it is pinned like everything else.
 pip_install hatchling editables
 pip_install --no-build-isolation --editable ".[$extras]"
+case ",$extras," in *,test,*) install_browser ;; esac
 # Bytecode ahead of time: commands start faster, also where Python may not write it itself.
 "$venv/bin/python" -m compileall -q src

@@ -90,8 +90,8 @@ class Daemon:
     async def _shutdown(self) -> None:
         self._events.emit(PoolNote("info", "stopping"))
         await self._engine.stop(hurry=lambda: self._hurried)
-        await self._gateway.stop()
         await self._control.stop()
+        await self._gateway.stop()
         self._events.emit(PoolNote("info", "stopped"))
         self._journal.close()
 

@@ -27,21 +27,11 @@ MAX_FOLLOWERS = 64
 PATCH = "changes.patch"
 
 
-@router.get(
-    "/{task_id}/logs",
-    responses={
-        **says(list[shapes.LogLine], 404, 409),
-        200: {
-            "description": "a list, or with `follow` one line after the other",
-            "content": {
-                "application/json": {
-                    "schema": {"type": "array", "items": {"$ref": "#/components/schemas/LogLine"}}
-                },
-                "application/x-ndjson": {"schema": {"type": "string"}},
-            },
-        },
-    },
-)
+_LINES = says(list[shapes.LogLine], 404, 409)
+_LINES[200]["content"] = {"application/x-ndjson": {"schema": {"type": "string"}}}
+
+
+@router.get("/{task_id}/logs", responses=_LINES)
 async def logs(
     desk: AtDesk,
     task_id: TaskId,

@@ -60,7 +60,8 @@ class Guard:
         if refusal is not None:
             await refusal(scope, receive, send)
         elif scope["type"] == "http":
-            await self._app(scope, _Bounded(receive).receive, _with_headers(send))
+            body = _Body(receive)
+            await self._app(scope, body.receive, _with_headers(send, body))
         else:
             await self._app(scope, receive, send)
 
@@ -121,7 +122,7 @@ class Guard:
         return self._any_address and _is_address(name)
 
 
-class _Bounded:
+class _Body:
     """A body without a length is cut off where it is too long."""
 
     def __init__(self, receive: Receive) -> None:
@@ -132,20 +133,29 @@ class _Bounded:
         message = await self._receive()
         if message["type"] == "http.request":
             self._left -= len(message.get("body", b""))
-            if self._left < 0:
-                raise BodyTooLarge
+            if self.is_too_large:
+                return {"type": "http.disconnect"}
         return message
 
+    @property
+    def is_too_large(self) -> bool:
+        return self._left < 0
 
-class BodyTooLarge(Exception):
-    """More came than was announced."""
 
+def _with_headers(send: Send, body: _Body) -> Send:
+    refused = False
 
-def _with_headers(send: Send) -> Send:
     async def sends(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            message["headers"] = [*message.get("headers", ()), *_RAW_HEADERS]
-        await send(message)
+        nonlocal refused
+        if message["type"] == "http.response.start" and body.is_too_large:
+            refused = True
+            no = problem(413)
+            await send({"type": message["type"], "status": 413, "headers": no.raw_headers})
+            await send({"type": "http.response.body", "body": no.body})
+        elif not refused:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), *_RAW_HEADERS]
+            await send(message)
 
     return sends
 

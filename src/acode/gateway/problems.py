@@ -8,6 +8,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from acode.errors import AcodeError, QueueFull
 
@@ -74,10 +75,12 @@ def install(app: FastAPI) -> None:
     async def ours(_request: Request, error: Exception) -> Response:
         return refused(cast("AcodeError", error))
 
-    async def http(_request: Request, error: Exception) -> Response:
+    async def http(request: Request, error: Exception) -> Response:
         known = cast("HTTPException", error)
         response = problem(known.status_code)
         response.headers.update(known.headers or {})
+        if known.status_code == 405:
+            response.headers["allow"] = ", ".join(sorted(_allowed(request)))
         return response
 
     async def invalid(_request: Request, error: Exception) -> Response:
@@ -92,6 +95,16 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, http)
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(Exception, ours_to_mend)
+
+
+def _allowed(request: Request) -> set[str]:
+    """Every method that some route takes at this address."""
+    found: set[str] = set()
+    for route in request.app.routes:
+        methods = getattr(route, "methods", None)
+        if methods and route.matches(request.scope)[0] is not Match.NONE:
+            found |= methods
+    return found
 
 
 def _place(each: dict[str, Any]) -> str:

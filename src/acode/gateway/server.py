@@ -6,17 +6,16 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.responses import Response
 from starlette.datastructures import Headers
-from starlette.requests import Request
 from starlette.routing import WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from acode import __version__
 from acode.gateway import docs, files, login, metrics, problems, queue, tasks, workers
 from acode.gateway.desk import Desk
-from acode.gateway.guard import BodyTooLarge, Guard
+from acode.gateway.guard import Guard
 from acode.gateway.stream import EventStream
+from acode.spec import TYPES
 
 API_PATHS = ("/api/", "/metrics", "/openapi.json", "/docs", "/login")
 _DESCRIPTION = """Drive and watch a worker pool.
@@ -37,17 +36,12 @@ def api(desk: Desk) -> FastAPI:
     )
     app.state.desk = desk
     problems.install(app)
-    app.add_exception_handler(BodyTooLarge, _too_large)
     # Tasks before workers: `/api/workers/tasks` is no worker.
     for module in (tasks, files, workers, queue, metrics, login, docs):
         app.include_router(module.router)
-    app.router.routes.append(WebSocketRoute("/api/events", EventStream(desk)))
+    app.router.routes.append(WebSocketRoute("/api/events", EventStream(desk).serve))
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
     return app
-
-
-async def _too_large(_request: Request, _error: Exception) -> Response:
-    return problems.problem(413)
 
 
 def _document(app: FastAPI) -> dict[str, Any]:
@@ -57,6 +51,8 @@ def _document(app: FastAPI) -> dict[str, Any]:
         scheme = {"type": "http", "scheme": "bearer"}
         document.setdefault("components", {})["securitySchemes"] = {"token": scheme}
         document["security"] = [{"token": []}]
+        task = document["components"]["schemas"]["NewTask"]["properties"]
+        task["type"]["enum"] = list(dict.fromkeys((*TYPES, *app.state.desk.settings.agents)))
         app.openapi_schema = document
     return app.openapi_schema
 

@@ -1,20 +1,50 @@
 """What goes in and what comes out, for the OpenAPI document. Answers are made by `views`."""
 
-from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from typing_extensions import TypeAliasType
 
 from acode.model.priority import Priority
 from acode.model.state import Status, WorkerStatus
 from acode.model.task import Mode, WorkspaceKind
 
+
+def _whole(value: Any) -> Any:
+    """JSON knows one kind of number: 1.0 is 1."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+_WHOLE = BeforeValidator(_whole)
 Number = Annotated[int, Field(ge=0)]
 Moment = Annotated[str, Field(description="ISO 8601, UTC", examples=["2026-01-30T12:00:00.000Z"])]
 Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
 Line = Annotated[str, Field(pattern=r"^[^\r\n\x00]{1,200}$")]
+Prefix = Annotated[str, Field(pattern=r"^[0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{1,26}$")]
+Inside = Annotated[
+    str,
+    Field(
+        max_length=1000,
+        pattern=r"^[^/\x00-\x1f][^\x00-\x1f]*$",
+        description="a path inside the project",
+    ),
+]
+_CLOSED = Field(json_schema_extra={"additionalProperties": False})
+Value = TypeAliasType(
+    "Value",
+    "Text | bool | Annotated[int, Field(ge=-(2**63), lt=2**63)] | float"
+    " | list[Value] | Annotated[dict[Text, Value], _CLOSED] | None",
+)
+"""What JSON can say, but for the NUL character."""
+# Written out, because two dialects of expressions read it: whatever some of them calls a blank.
+_BLANK = (
+    "\\x00-\\x20\\x7f-\\xa0"
+    "\N{OGHAM SPACE MARK}\N{MONGOLIAN VOWEL SEPARATOR}\N{EN QUAD}-\N{RIGHT-TO-LEFT MARK}"
+    "\N{LINE SEPARATOR}\N{PARAGRAPH SEPARATOR}\N{NARROW NO-BREAK SPACE}"
+    "\N{MEDIUM MATHEMATICAL SPACE}\N{IDEOGRAPHIC SPACE}\N{ZERO WIDTH NO-BREAK SPACE}"
+)
 Percent = Annotated[float, Field(gt=0, le=1_000_000)]
-Megabytes = Annotated[int, Field(ge=1, le=1_000_000_000)]
+Megabytes = Annotated[int, Field(ge=1, le=1_000_000_000), _WHOLE]
 Limit = Annotated[int, Field(ge=1, le=1000, description="at most so many")]
 Offset = Annotated[int, Field(ge=0, le=1_000_000_000, description="leave out the first")]
 
@@ -45,15 +75,6 @@ class ProblemAnswer(Answer):
     error: Problem
 
 
-class AgentType(StrEnum):
-    """The types that come with acode; configured agents are types as well."""
-
-    SHELL = "shell"
-    SCRIPT = "script"
-    CLAUDE_CODE = "claude-code"
-    PYTHON = "python"
-
-
 class TaskLimits(Asked):
     """What an attempt may use."""
 
@@ -70,37 +91,26 @@ class NewTask(Asked):
         json_schema_extra={"examples": [{"command": "make test", "priority": "high"}]},
     )
 
-    command: Annotated[
-        str,
-        Field(
-            min_length=1,
-            max_length=131_072,
-            pattern=r"^[^\x00]*[!-~][^\x00]*$",
-        ),
-    ]
-    args: Annotated[list[Text], Field(max_length=10_000)] = []
-    type: Annotated[
-        str,
-        Field(
-            description="shell, script, claude-code, python or a configured agent",
-            examples=["shell"],
-        ),
-    ] = "shell"
-    priority: Priority = Priority.MEDIUM
+    command: Annotated[str, Field(max_length=131_072, pattern=f"^[^\\x00]*[^{_BLANK}][^\\x00]*$")]
+    args: Annotated[list[Text], Field(max_length=1000)] = []
+    type: str = "shell"
+    priority: Annotated[Priority, Field(strict=False)] = Priority.MEDIUM
     workstreamId: Line | None = None  # noqa: N815
-    env: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], Text] = {}
-    timeout: Annotated[float | None, Field(gt=0, le=3.15e11, description="milliseconds")] = None
-    retryCount: Annotated[int | None, Field(ge=0, le=100)] = None  # noqa: N815
-    metadata: dict[str, Any] = {}
+    env: Annotated[
+        dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], Text], _CLOSED
+    ] = {}
+    timeout: Annotated[float, Field(ge=1, le=3.15e11, description="milliseconds")] | None = None
+    retryCount: Annotated[int, Field(ge=0, le=100), _WHOLE] | None = None  # noqa: N815
+    metadata: Annotated[dict[Text, Value], _CLOSED] = {}
     id: Annotated[Line | None, Field(description="the same as key, as Forge calls it")] = None
     title: Line | None = None
     key: Annotated[Line | None, Field(description="add it only if no task has this key")] = None
-    dependencies: Annotated[list[str], Field(max_length=1000)] = []
-    mode: Mode | None = None
-    workspace: WorkspaceKind | None = None
-    base: str | None = None
-    cwd: str | None = None
-    artifacts: Annotated[list[str], Field(max_length=1000)] = []
+    dependencies: Annotated[list[Prefix], Field(max_length=1000)] = []
+    mode: Annotated[Mode | None, Field(strict=False)] = None
+    workspace: Annotated[WorkspaceKind | None, Field(strict=False)] = None
+    base: Annotated[str, Field(pattern=r"^[!-,.-~][ -~]{0,199}$")] | None = None
+    cwd: Inside | None = None
+    artifacts: Annotated[list[Inside], Field(max_length=100)] = []
     delaySeconds: Annotated[float, Field(ge=0, le=315_360_000)] = 0.0  # noqa: N815
     limits: TaskLimits = TaskLimits()
 
@@ -115,13 +125,13 @@ class TaskAdded(Answer):
 class Count(Asked):
     """How many workers the pool should have."""
 
-    count: Annotated[int, Field(ge=0, le=1_000_000)]
+    count: Annotated[int, Field(ge=0, le=1_000_000), _WHOLE]
 
 
 class Step(Asked):
     """How many workers more, or fewer."""
 
-    count: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    count: Annotated[int, Field(ge=1, le=1_000_000), _WHOLE] = 1
 
 
 class Scaled(Answer):

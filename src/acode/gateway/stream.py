@@ -95,7 +95,7 @@ class EventStream:
         self._batches = Batches()
         self._count = 0
 
-    async def __call__(self, socket: WebSocket) -> None:
+    async def serve(self, socket: WebSocket) -> None:
         """Serve one client until it leaves."""
         since = socket.query_params.get("since")
         if since is not None and not (since.isdecimal() and since.isascii() and len(since) < 17):

@@ -222,7 +222,8 @@ class MemoryStore:
     async def arrivals(self, since: int, until: int) -> int:
         """How many tasks were added after one move and up to another."""
         self._check_open()
-        return sum(move.was is None and since < move.seq <= until for move in self._moves)
+        moves = self._moves.values()
+        return sum(move.was is None and since < move.seq <= until for move in moves)
 
     async def counts(self) -> Counts:
         """The queue at a glance."""
