@@ -24,7 +24,7 @@ def test_schemathesis_finds_nothing(site: Site, tmp_path: Path) -> None:
             "--exclude-path-regex",
             "/api/workers/scale.*",
             "--max-examples",
-            "25",
+            "15",
             "--phases",
             "examples,coverage,fuzzing",
             "--generation-deterministic",

@@ -52,7 +52,10 @@ def _document(app: FastAPI) -> dict[str, Any]:
         document.setdefault("components", {})["securitySchemes"] = {"token": scheme}
         document["security"] = [{"token": []}]
         task = document["components"]["schemas"]["NewTask"]["properties"]
-        task["type"]["enum"] = list(dict.fromkeys((*TYPES, *app.state.desk.settings.agents)))
+        types = dict.fromkeys((*TYPES, *app.state.desk.settings.agents))
+        # What a command may be depends on this one, which the document cannot say in so many words.
+        task["type"]["enum"] = [name for name in types if name != "python"]
+        task["type"]["description"] = "python as well; then the command is module:function"
         app.openapi_schema = document
     return app.openapi_schema
 
