@@ -6,6 +6,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Callable
 from functools import cache
+from importlib.util import find_spec
 from typing import NamedTuple
 
 import pytest
@@ -65,6 +66,7 @@ COMPONENTS = {
         lambda: (place := unified_directory()) is not None and os.access(place, os.W_OK),
         "mount -t cgroup2 none /sys/fs/cgroup/unified, and run the tests as root",
     ),
+    "uvicorn": Component(lambda: find_spec("uvicorn") is not None, 'pip install "acode[web]"'),
     "git": Component(lambda: _any_of("git"), "apt-get install git"),
     "root": Component(lambda: os.geteuid() == 0, "run the tests as root"),
     "user namespaces": Component(

@@ -82,7 +82,8 @@ def retry(tx: Transaction, wish: Wish) -> Task:
     waiting = _move(tx, seq, task, step, wish.actor)
     for row in tx.all("dead_letter_of", id=task.id):
         for name, value in dead_letter_from(row).checkpoint.items():
-            tx.run("save_step", task_id=task.id, step=name, value=text(value), now=tx.now)
+            kept = text(value) or "null"
+            tx.run("save_step", task_id=task.id, step=name, value=kept, now=tx.now)
     tx.run("forget_dead_letter", id=task.id)
     if tx.value("unfinished_needs", seq=seq):
         return _move(tx, seq, waiting, transitions.blocked(waiting), wish.actor)
