@@ -2,6 +2,7 @@
 
 import asyncio
 import ctypes
+import faulthandler
 import os
 import signal
 import socket
@@ -29,6 +30,7 @@ def die(ctx: acode.SyncContext, path: str, how: str, times: int = 1) -> str:
         if how == "exit":
             os._exit(3)
         if how == "segfault":
+            faulthandler.disable()  # pytest's; nobody wants to read it
             ctypes.string_at(0)
         os.kill(os.getpid(), signal.SIGKILL)
     return "alive"
@@ -183,6 +185,61 @@ async def test_workers_are_copies_of_a_quiet_template_not_of_a_busy_program(
             died = await pool.submit(die, process.path("x"), "exit")
             await died.result(timeout=60)
             assert await (await pool.submit(take_the_lock)).result(timeout=60) == "taken"
+
+
+@acode.handler("wait-for-a-file")
+def wait_for_a_file(ctx: acode.SyncContext, path: str) -> None:
+    note(f"{path}.began", "")
+    while not os.path.exists(path):
+        time.sleep(0.005)
+
+
+async def warm(pool: acode.Pool) -> None:
+    """Short tasks, until workers have several at once in their hands."""
+    while pool._heart is None or pool._heart.crew.depth < 4:
+        handles = await pool.submit_many(pid, [()] * 50)
+        await asyncio.gather(*(handle.result(timeout=60) for handle in handles))
+
+
+async def test_nothing_waits_behind_an_attempt_that_takes_long(on_disk: Bench) -> None:
+    async with on_disk.pool(workers=2) as pool:
+        await warm(pool)
+        slow = await pool.submit(wait_for_a_file, on_disk.path("go"))
+        quick = await pool.submit_many(pid, [()] * 60)
+        await asyncio.gather(*(handle.result(timeout=60) for handle in quick))
+        assert {(await pool.get(handle.id)).attempt_count for handle in quick} == {1}
+        (on_disk.place / "go").touch()
+        await slow.result(timeout=60)
+
+
+async def test_what_waits_with_a_worker_that_dies_is_not_blamed(process: Bench) -> None:
+    async with process.pool(workers=1) as pool:
+        await warm(pool)
+        handles = await pool.submit_many(pid, [()] * 5)
+        died = await pool.submit(die, process.path("x"), "exit")
+        handles += await pool.submit_many(pid, [()] * 20)
+        assert await died.result(timeout=60) == "alive"
+        await asyncio.gather(*(handle.result(timeout=60) for handle in handles))
+        assert {len((await pool.get(handle.id)).attempts) for handle in handles} == {1}
+        assert (await pool.get(died.id)).attempt_count == 2
+
+
+async def test_stop_releases_what_has_not_begun(on_disk: Bench) -> None:
+    pool = acode.Pool(workers=1, store=on_disk.url, isolation=on_disk.kind.isolation)  # type: ignore[arg-type]
+    await pool.start()
+    await warm(pool)
+    slow = await pool.submit(wait_for_a_file, on_disk.path("go"))
+    await until(lambda: on_disk.lines("go.began"))
+    waiting = await pool.submit_many(pid, [()] * 30)
+    await asyncio.sleep(0.05)
+    stopping = asyncio.create_task(pool.stop(timeout=60))
+    (on_disk.place / "go").touch()
+    await stopping
+    assert await slow.result() is None
+    async with on_disk.pool() as again:
+        for handle in waiting:
+            await again.handle(handle.id).result(timeout=60)
+            assert (await again.get(handle.id)).attempt_count == 1
 
 
 @acode.handler("bind")

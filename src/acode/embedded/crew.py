@@ -29,6 +29,9 @@ from acode.store.base import Store
 from acode.worker.messages import Action, Control, Ended, Why
 from acode.worker.wire import FrameType
 
+STUCK_SECONDS = 0.05
+"""What waits behind an attempt that takes longer is given to others."""
+
 OnRun = Callable[[Order, float], None]
 """Told of every attempt that has run, and how many seconds it took."""
 
@@ -80,6 +83,7 @@ class Crew:
         self._extra: list[Slot] = []
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = 0.0
+        self._relief: asyncio.TimerHandle | None = None
         self.workers: dict[str, Worker] = {}
         self.causes: dict[str, BaseException] = {}
         """What the handlers of tasks that are about to fail have raised."""
@@ -199,6 +203,8 @@ class Crew:
     def started(self, order: Order) -> None:
         """A handler begins; its time runs."""
         order.begin(ticks())
+        if self.depth > 1 and self._relief is None:
+            self._relief = asyncio.get_running_loop().call_later(STUCK_SECONDS, self._relieve)
         if not self._alarm_at or order.deadline < self._alarm_at:
             self._set_alarm(order.deadline)
 
@@ -288,6 +294,24 @@ class Crew:
         if left:
             self._set_alarm(min(left))
 
+    def _relieve(self) -> None:
+        self._relief = None
+        if self.relieve():
+            self._relief = asyncio.get_running_loop().call_later(STUCK_SECONDS, self._relieve)
+
+    def relieve(self) -> bool:
+        """Call back what waits behind attempts that take long; whether anything waits so."""
+        behind = False
+        late = ticks() - STUCK_SECONDS
+        for worker in self.workers.values():
+            order = worker.current
+            if order is None or worker.load < 2:
+                continue
+            behind = True
+            if order.began < late:
+                worker.relieve()
+        return behind
+
     # What runs.
 
     def running(self) -> list[Order]:
@@ -304,6 +328,7 @@ class Crew:
 
     def close(self) -> None:
         """Look at no deadlines any more."""
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
+        for timer in (self._alarm, self._relief):
+            if timer is not None:
+                timer.cancel()
+        self._alarm = self._relief = None

@@ -48,8 +48,6 @@ TIDY_SECONDS = 600.0
 DEEPEST = 16
 SHORT_MS = 8.0
 """Attempts that take less than this together may be in the hands of a worker at once."""
-STUCK_SECONDS = 0.05
-"""What waits behind an attempt that takes longer is given to others."""
 LIMITS = {"workers": 1, "queue_size": 1, "task_timeout": 0.001, "stall_timeout": 0.01}
 
 

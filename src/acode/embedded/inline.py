@@ -150,6 +150,9 @@ class InlineWorker:
         self._desk.warn(order.call, "its handler does not end and is left behind")
         self._end(order, order.interrupted())
 
+    def relieve(self) -> None:
+        """Nothing waits here."""
+
     async def close(self) -> None:
         """Nothing runs any more; the thread ends by itself."""
         if self._thread is not None:

@@ -50,6 +50,8 @@ class ProcessWorker(asyncio.Protocol):
         self._orders: dict[str, Order] = {}
         """What it has, in the order in which it runs them."""
         self._called_back: set[str] = set()
+        self._stuck = False
+        """The attempt that runs takes long; nothing should wait behind it."""
         self._messages: Messages[FromWorker] = Messages(FromWorker)
         self._outbox: list[bytes] = []
         self._transport: asyncio.Transport | None = None
@@ -114,8 +116,9 @@ class ProcessWorker(asyncio.Protocol):
 
     def room(self, depth: int) -> int:
         """How many more it takes."""
-        stuck = bool(self._called_back) or self._grace is not None
-        return 0 if self.leaving or stuck else depth - len(self._orders)
+        if self.leaving or self._called_back or self._grace is not None:
+            return 0
+        return (1 if self._stuck else depth) - len(self._orders)
 
     def begin(self, order: Order) -> None:
         """Send an attempt; it begins after those that are there."""
@@ -147,11 +150,12 @@ class ProcessWorker(asyncio.Protocol):
         if self._grace is not None:
             self._grace.cancel()
         self._grace = self._loop.call_later(0 if force else GRACE, self.kill)
-        self.call_back(self.behind())
+        self.relieve()
 
-    def behind(self) -> list[Order]:
-        """What waits behind the attempt that runs."""
-        return list(self._orders.values())[1:]
+    def relieve(self) -> None:
+        """Give back what waits behind the attempt that runs."""
+        self._stuck = True
+        self.call_back(list(self._orders.values())[1:])
 
     def call_back(self, orders: list[Order]) -> None:
         """Ask for what has not begun."""
@@ -197,6 +201,7 @@ class ProcessWorker(asyncio.Protocol):
         self._called_back.discard(done.token)
         if order is None:
             return
+        self._stuck = False
         if self._grace is not None:
             self._grace.cancel()
             self._grace = None

@@ -38,6 +38,10 @@ class Worker(Protocol):
         """End an attempt that it runs; without force its handler may clean up for a while."""
         ...
 
+    def relieve(self) -> None:
+        """Give back what waits behind the attempt that runs."""
+        ...
+
     async def close(self) -> None:
         """Let go of everything; nothing runs any more."""
         ...
