@@ -3,23 +3,21 @@
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
 from acode.clock import Clock
+from acode.engine.background import Background
 from acode.engine.bell import Bell
 from acode.engine.dispatcher import Dispatcher
-from acode.engine.link import connect_worker
-from acode.engine.monitor import with_peak
 from acode.engine.remains import remove_remains
 from acode.engine.roster import Roster, Slot
+from acode.engine.switchboard import OnGreeting, Switchboard
 from acode.engine.zygote import ZygoteHandle, open_pidfd
 from acode.errors import AcodeError, WorkerStartFailed
 from acode.ids import new_id
 from acode.model.event import (
-    LimitExceeded,
     PoolNote,
     WorkerCrashed,
     WorkerFailed,
@@ -38,23 +36,13 @@ from acode.worker.exits import ExitCode
 from acode.worker.messages import (
     Action,
     Control,
-    Ended,
-    Exceeded,
     Exited,
     Heartbeat,
-    Note,
     Why,
     WorkerConfig,
 )
-from acode.worker.wire import Frame, FrameType, unpack
+from acode.worker.wire import FrameType
 
-GREETING_SECONDS = 10.0
-"""A worker that has not greeted by then did not start."""
-
-OnGreeting = Callable[[Heartbeat], None]
-
-RECALL_SECONDS = 0.05
-"""How long a worker whose wire broke has to be found dead before it is called again."""
 EXIT_CODE_POLLS = 20
 EXIT_CODE_POLL_SECONDS = 0.005
 
@@ -82,8 +70,10 @@ class Supervisor:
         self._bell = bell
         self._zygote = ZygoteHandle(clock, zygote_environ, self._on_exit_code)
         self._codes: dict[int, int] = {}
-        self._greetings: dict[str, tuple[asyncio.Future[Heartbeat], OnGreeting]] = {}
-        self._running: set[asyncio.Task[None]] = set()
+        self._background = Background(events)
+        self._switchboard = Switchboard(
+            config.run_dir, dispatcher, clock, events, bell, self._background, self._on_free
+        )
         self._watched: dict[str, int] = {}
         self.closing = False
         self.on_remains: Callable[[], None] = lambda: None
@@ -110,6 +100,10 @@ class Supervisor:
         if slot.leaving:
             self._tell_to_stop(slot)
 
+    def _on_free(self, slot: Slot) -> None:
+        if slot.leaving:
+            self._tell_to_stop(slot)
+
     def unreachable(self, slot: Slot, reason: str) -> None:
         """A worker that could not be called: if it lives it must not go on by itself."""
         if slot.id in self._watched:
@@ -130,93 +124,16 @@ class Supervisor:
         """
         slot.process = process
         self._watch(slot, process.pid)
-        hello = await self._call(slot, heed)
+        hello = await self._switchboard.call(slot, heed)
         slot.started_at = self._clock.now()
         slot.heard(self._clock.now())
         slot.move(WorkerStatus.IDLE)
         self._bell.ring()
         return hello
 
-    async def _call(self, slot: Slot, heed: OnGreeting = lambda _hello: None) -> Heartbeat:
-        greeting: asyncio.Future[Heartbeat] = asyncio.get_running_loop().create_future()
-        self._greetings[slot.id] = (greeting, heed)
-        try:
-            slot.link = await connect_worker(
-                self.socket_of(slot.id),
-                self._clock,
-                lambda frame: self._on_frame(slot, frame),
-                lambda: self._on_hung_up(slot),
-            )
-            return await asyncio.wait_for(greeting, GREETING_SECONDS)
-        finally:
-            self._greetings.pop(slot.id, None)
-
-    def socket_of(self, worker_id: str) -> str:
-        """Where a worker listens."""
-        return f"{self._config.run_dir}/workers/{worker_id}.sock"
-
     def spool_of(self, worker_id: str) -> str:
         """Where a worker leaves an ending."""
         return f"{self._config.run_dir}/spool/{worker_id}"
-
-    # Hearing.
-
-    def _on_frame(self, slot: Slot, frame: Frame) -> None:
-        slot.heard(self._clock.now())
-        match frame.type:
-            case FrameType.RESULT:
-                self._spawn(self._ended(slot, unpack(frame, Ended)))
-            case FrameType.HEARTBEAT:
-                self._on_heartbeat(slot, unpack(frame, Heartbeat))
-            case FrameType.LIMIT:
-                found = unpack(frame, Exceeded)
-                self._events.emit(
-                    LimitExceeded.of(found.task_id, slot.id, found.over, found.action)
-                )
-            case FrameType.ERROR | FrameType.LOG:
-                note = unpack(frame, Note)
-                self._events.emit(PoolNote(note.level, f"worker-{slot.id}: {note.message}"))
-            case _:
-                self._events.emit(PoolNote("error", f"worker-{slot.id} sent {frame.type}"))
-
-    def _on_heartbeat(self, slot: Slot, beat: Heartbeat) -> None:
-        slot.enforced, slot.counts, slot.disk_bytes = beat.enforced, beat.counts, beat.disk_bytes
-        greeting, heed = self._greetings.get(slot.id, (None, None))
-        if greeting is not None and heed is not None and not greeting.done():
-            heed(beat)
-            greeting.set_result(beat)
-
-    async def _ended(self, slot: Slot, ended: Ended) -> None:
-        await self._dispatcher.ended(slot, with_peak(slot, ended))
-        if slot.lease is not None:
-            return  # it has its next task already
-        if slot.leaving:
-            self._tell_to_stop(slot)
-        self._bell.ring()
-
-    def _on_hung_up(self, slot: Slot) -> None:
-        if slot.link is None:
-            return  # it was us
-        slot.link = None
-        if not self.closing and slot.id not in self._greetings:
-            self._spawn(self._call_again(slot))
-
-    async def _call_again(self, slot: Slot) -> None:
-        """A wire that broke while the worker lives is made anew; its death is noticed elsewhere."""
-        await asyncio.sleep(RECALL_SECONDS)
-        if slot.process is None or slot.link is not None or not is_alive(slot.process):
-            return
-        try:
-            hello = await self._call(slot)
-        except (AcodeError, OSError, TimeoutError):
-            return  # a worker that does not answer hangs, and is found by its silence
-        self._events.emit(PoolNote("warning", f"the wire to worker-{slot.id} broke; it is back"))
-        if slot.lease is None or (hello.current and hello.current.token == slot.lease.token):
-            self._bell.ring()
-        elif hello.ended is not None and hello.ended.token == slot.lease.token:
-            await self._ended(slot, hello.ended)
-        else:
-            await self._dispatcher.recalled(slot, "the order never reached its worker")
 
     def _on_exit_code(self, exited: Exited) -> None:
         self._codes[exited.pid] = exited.code
@@ -235,13 +152,11 @@ class Supervisor:
         asyncio.get_running_loop().remove_reader(descriptor)
         os.close(descriptor)
         self._watched.pop(slot.id, None)
-        self._spawn(self._bury(slot))
+        self._background.spawn(self._bury(slot))
 
     async def _bury(self, slot: Slot) -> None:
         slot.hang_up()
-        greeting, _ = self._greetings.get(slot.id, (None, None))
-        if greeting is not None and not greeting.done():
-            greeting.set_exception(WorkerStartFailed("the worker ended at once"))
+        if self._switchboard.is_gone(slot):
             return
         await self._hear_exit_code(slot)
         await self._settle_lease(slot)
@@ -301,7 +216,7 @@ class Supervisor:
         match after_crash(slot.recent_restarts, self._restart):
             case RestartAfter(delay_ms):
                 self._events.emit(WorkerCrashed(slot.id, reason, delay_ms))
-                self._spawn(self._restart_later(slot, delay_ms / 1000))
+                self._background.spawn(self._restart_later(slot, delay_ms / 1000))
             case GiveUp(why):
                 self._give_up(slot, f"{reason}; {why}")
 
@@ -318,7 +233,7 @@ class Supervisor:
         slot.move(WorkerStatus.FAILED)
         self._events.emit(WorkerFailed(slot.id, reason))
         self._forget(slot)
-        self._spawn(self._replace(slot.mode))
+        self._background.spawn(self._replace(slot.mode))
 
     async def _replace(self, mode: Mode) -> None:
         # A replacement that cannot start either must not turn this into a busy loop.
@@ -372,21 +287,9 @@ class Supervisor:
         """End the zygote and everything that is still under way here."""
         self.closing = True
         await self._zygote.close()
-        for task in tuple(self._running):
-            task.cancel()
-        await asyncio.gather(*self._running, return_exceptions=True)
+        await self._background.close()
         loop = asyncio.get_running_loop()
         for descriptor in self._watched.values():
             loop.remove_reader(descriptor)
             os.close(descriptor)
         self._watched.clear()
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._running.add(task)
-        task.add_done_callback(self._done)
-
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._running.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._events.emit(PoolNote("error", f"{type(error).__name__}: {error}"))
