@@ -37,8 +37,14 @@ def ask(control_socket: str, command: str, *, seconds: float = ANSWER_SECONDS, *
             _exchange(wire, msgspec.json.encode({"command": command, **words}) + b"\n")
         )
     if "error" in answer:
-        raise Refused(**answer["error"])
+        raise _refusal(**answer["error"])
     return answer["ok"]
+
+
+def _refusal(code: str, message: str, hint: str) -> AcodeError:
+    if code == PoolNotRunning.code:
+        return PoolNotRunning(message, hint)
+    return Refused(code, message, hint)
 
 
 def _exchange(wire: "socket", question: bytes) -> bytes:

@@ -20,7 +20,7 @@ from acode.engine.options import DaemonOptions
 from acode.engine.roster import LIVE
 from acode.engine.status import pool_view
 from acode.engine.tools import locate, version
-from acode.errors import AcodeError, PoolNotRunning
+from acode.errors import AcodeError, PoolNotRunning, StoreUnusable
 from acode.model.event import PoolEvent, PoolNote, WorkerCrashed, WorkerFailed
 from acode.observe.events import Events
 from acode.observe.journal import level_of, line_of
@@ -154,9 +154,15 @@ class Daemon:
         }
 
     async def _status(self, _request: dict[str, Any]) -> dict[str, Any]:
+        try:
+            counts = await self._engine.store.counts()
+        except StoreUnusable as error:
+            if not self._stopping.is_set():
+                raise
+            raise PoolNotRunning("the worker pool has stopped") from error
         view = pool_view(
             self._engine.roster,
-            await self._engine.store.counts(),
+            counts,
             self._engine.dispatcher,
             self._engine.monitor,
             self._clock.now() - self._started_at,

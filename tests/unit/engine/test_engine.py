@@ -11,7 +11,9 @@ import msgspec
 import pytest
 
 from acode.clock import Deadline, SystemClock
+from acode.engine.daemon import Daemon
 from acode.engine.engine import Engine
+from acode.errors import PoolNotRunning
 from acode.ids import new_id
 from acode.model.event import (
     PoolEvent,
@@ -266,3 +268,14 @@ async def test_a_task_that_came_without_a_ring_is_found_by_polling(stage: Stage)
     task = Submission(new_id(stage.clock.now()), TaskSpec(title="it", command="true"))
     await stage.engine.store.add([task], actor="test", queue_size=100)
     assert (await stage.ended(task.id)).status is Status.COMPLETED
+
+
+async def test_a_daemon_that_is_about_to_leave_says_so(stage: Stage) -> None:
+    stage.configure()
+    await stage.engine.start(1)
+    await stage.engine.stop(hurry=lambda: True)
+    daemon = Daemon.__new__(Daemon)
+    daemon._engine, daemon._stopping = stage.engine, asyncio.Event()
+    daemon._stopping.set()
+    with pytest.raises(PoolNotRunning):
+        await daemon._status({})
