@@ -116,6 +116,7 @@ class Engine:
         await self._sweeper.finish()
         if self._bell_socket is not None:
             self._bell_socket.close()
+            self._bell_socket = None
         await self._supervisor.close()
         await self.reporting.close()
         await self.store.close()
