@@ -5,7 +5,8 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from types import SimpleNamespace
+from typing import Any, TypeVar, cast
 
 import msgspec
 import pytest
@@ -33,6 +34,7 @@ from acode.observe.events import Events
 from acode.observe.logread import read
 from acode.project import Project
 from acode.settings import Settings
+from acode.store.sqlite import SqliteStore
 from acode.worker.messages import WorkerConfig
 
 E = TypeVar("E", bound=PoolEvent)
@@ -270,12 +272,12 @@ async def test_a_task_that_came_without_a_ring_is_found_by_polling(stage: Stage)
     assert (await stage.ended(task.id)).status is Status.COMPLETED
 
 
-async def test_a_daemon_that_is_about_to_leave_says_so(stage: Stage) -> None:
-    stage.configure()
-    await stage.engine.start(1)
-    await stage.engine.stop(hurry=lambda: True)
+async def test_a_daemon_that_is_about_to_leave_says_so(tmp_path: Path) -> None:
+    store = SqliteStore.open(str(tmp_path / "queue.db"), SystemClock(), grouped=False)
+    await store.close()
     daemon = Daemon.__new__(Daemon)
-    daemon._engine, daemon._stopping = stage.engine, asyncio.Event()
+    daemon._engine = cast("Engine", SimpleNamespace(store=store))
+    daemon._stopping = asyncio.Event()
     daemon._stopping.set()
     with pytest.raises(PoolNotRunning):
         await daemon._status({})
