@@ -416,22 +416,27 @@ def groups_of(workers: list[str]) -> list[str]:
     ]
 
 
+def start_busy(project: PoolProject) -> list[str]:
+    """Two workers with a task each, because a group is made with the first one."""
+    project.start(count=2)
+    for name in ("one", "two"):
+        project.hold(name)
+    return [worker["id"] for worker in project.workers()]
+
+
 @pytest.mark.needs("cgroups v1")
 def test_no_group_is_left_of_a_pool_that_stopped(pool_project: PoolProject) -> None:
-    pool_project.start(count=3)
-    workers = [worker["id"] for worker in pool_project.workers()]
+    workers = start_busy(pool_project)
     place = find_place()
     assert place is not None
-    assert len(groups_of(workers)) == 3 * len(place.directories)
-    pool_project.stop()
+    assert len(groups_of(workers)) == 2 * len(place.directories)
+    pool_project.stop("--force")
     assert groups_of(workers) == []
 
 
 @pytest.mark.needs("cgroups v1")
 def test_no_group_is_left_of_what_was_killed(pool_project: PoolProject) -> None:
-    pool_project.start(count=2)
-    workers = [worker["id"] for worker in pool_project.workers()]
-    pids = pool_project.worker_pids()
+    workers, pids = start_busy(pool_project), pool_project.worker_pids()
     pool_project.kill_hard()
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
@@ -442,8 +447,7 @@ def test_no_group_is_left_of_what_was_killed(pool_project: PoolProject) -> None:
 
 @pytest.mark.needs("cgroups v1")
 def test_no_group_is_left_of_workers_that_nobody_looks_after(pool_project: PoolProject) -> None:
-    pool_project.start(count=2)
-    workers = [worker["id"] for worker in pool_project.workers()]
+    workers = start_busy(pool_project)
     pool_project.kill_hard()
     assert pool_project.run("worker", "stop", "--force").code == 0
     assert groups_of(workers) == []

@@ -18,23 +18,25 @@ NOTHING = Counters(0, 0, 0)
 
 
 class Bounds:
-    """Made once for a worker and used for one attempt after the other."""
+    """Made once for a worker and used for one attempt after the other.
+
+    The group is made with the first attempt: while a hundred workers start at once, the kernel
+    would have none of them forked before the one before it has entered its group.
+    """
 
     def __init__(self, config: WorkerConfig) -> None:
         self.trouble: str | None = None
         """Why there is no control group although there could be one."""
-        self._inheritance = Inheritance(config.limits)
-        self._name = f"{config.run_dir}/cgroups/{config.id}"
-        self._limits = config.limits
-        self.group = self._make_group(config)
-        self._cell = Cell(self.group.enter) if self.group and self.group.holds_threads else None
-        self.enforced = self.group.hold_to(config.limits) if self.group else frozenset[str]()
+        self.group: Group | None = None
+        self.enforced: frozenset[str] = frozenset()
         """The limits that the kernel keeps by itself."""
+        self._planned = Group(config.cgroup, config.id) if config.cgroup else None
+        self._name = f"{config.run_dir}/cgroups/{config.id}"
+        self._inheritance = Inheritance(config.limits)
+        self._limits = config.limits
+        self._cell: Cell | None = None
 
-    def _make_group(self, config: WorkerConfig) -> Group | None:
-        if config.cgroup is None:
-            return None
-        group = Group(config.cgroup, config.id)
+    def _make_group(self, group: Group) -> Group | None:
         try:
             # Written down before it is made, so that whoever comes after us finds it.
             os.makedirs(os.path.dirname(self._name), exist_ok=True)
@@ -49,6 +51,8 @@ class Bounds:
     def begin(self, limits: AttemptLimits) -> None:
         """What is started from here on belongs to the next attempt."""
         self._limits = limits
+        if self._planned is not None:
+            self.group, self._planned = self._make_group(self._planned), None
         if self.group is not None:
             self.enforced = self.group.hold_to(limits)
             self.group.begin()
@@ -56,8 +60,9 @@ class Bounds:
     def spawn(self, start: Callable[[], int]) -> int:
         """Start a command inside: it is there before its first instruction."""
         with self._inheritance.handed_down(self._limits):
-            if self._cell is None:
+            if self.group is None:
                 return start()
+            self._cell = self._cell or Cell(self.group.enter)
             pid = self._cell.call(start)
         if self._cell.trouble is not None:
             self._do_without(self._cell.trouble)
@@ -71,7 +76,7 @@ class Bounds:
     @property
     def must_fork(self) -> bool:
         """Whether only a process can enter the group, and not a thread for it."""
-        return self.group is not None and self._cell is None
+        return self.group is not None and not self.group.holds_threads
 
     def steps(self) -> list[Callable[[], None]]:
         """What a child that is about to become the command does to get inside."""

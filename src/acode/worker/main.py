@@ -55,6 +55,7 @@ class Worker:
         self._inherited = dict(os.environ)
         self._shelves = Shelves(config)
         self._bounds = Bounds(config)
+        self._told_enforced: frozenset[str] | None = None
         self._output = OutputLog(
             f"{config.agent_dir}/logs",
             config.id,
@@ -78,8 +79,6 @@ class Worker:
         self._loop.on_signal(signal.SIGCHLD, self._on_child)
         self._loop.on_signal(signal.SIGTERM, self._on_terminate)
         self._say("I", f"worker started with pid {self._identity.pid}")
-        if self._bounds.trouble:
-            self._say("W", f"no control group: {self._bounds.trouble}")
         while self._exit is None or self._attempt is not None:
             self._loop.run_once(self._deadline())
             self._on_time()
@@ -210,7 +209,17 @@ class Worker:
             lambda exceeded: self._send(FrameType.LIMIT, assignment.token, exceeded),
         )
         self._attempt.start(self._inherited, self._stewards)
+        self._tell_bounds()
         self._settle()
+
+    def _tell_bounds(self) -> None:
+        """What holds our attempts is known with the first of them."""
+        if self._bounds.enforced == self._told_enforced:
+            return
+        self._told_enforced = self._bounds.enforced
+        if self._bounds.trouble:
+            self._say("W", f"no control group: {self._bounds.trouble}")
+        self._send_heartbeat()
 
     def _obey(self, control: Control) -> None:
         match control.action:
