@@ -40,6 +40,8 @@ class PoolProject:
         self.agent = root / ".agent"
         self.cli = Project(root)
         self.env = self.cli.env
+        # Most tests look at what tasks leave beside their workspace, or let them kill their worker.
+        self.env["ACODE_SANDBOX__LEVEL"] = "off"
         self.abandoned = False
         """A daemon was killed and no other has cleaned up after it."""
         self.keeps_workspaces = False

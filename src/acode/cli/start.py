@@ -149,3 +149,15 @@ def _dashboard(context: Context, url: str | None) -> str:
     if not context.app.settings.api.enabled:
         return "off (api.enabled)"
     return "not installed (pip install 'acode[web]')"
+
+
+def _tell_gaps(context: Context) -> None:
+    """What the kernel cannot enforce is said, never silently skipped."""
+    from acode.runner.gaps import sandbox_gaps
+
+    sandbox = context.app.settings.sandbox
+    gaps = list(sandbox_gaps(sandbox.level, sandbox.network))
+    for gap in gaps:
+        context.screen.note(f"warning: on this machine tasks are not kept from {gap}")
+    if gaps:
+        context.screen.note("acode doctor tells what can be done about it")

@@ -2,13 +2,14 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from acode.errors import AcodeError, UsageError
+from acode.runner.peers import is_below
 from acode.sockets import is_trusted, listen
 
 Command = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
@@ -18,8 +19,15 @@ MAX_LINE_BYTES = 1 << 20
 class ControlServer:
     """Answers the doors of this machine, for the same user only."""
 
-    def __init__(self, path: str, commands: dict[str, Command]) -> None:
+    def __init__(
+        self,
+        path: str,
+        commands: dict[str, Command],
+        refused: Callable[[], Collection[int]] = tuple,
+    ) -> None:
+        """Whoever is below one of the refused processes gets no answer."""
         self._path = path
+        self._refused = refused
         self._commands = commands
         self._server: asyncio.Server | None = None
 
@@ -31,7 +39,8 @@ class ControlServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            if not is_trusted(writer.get_extra_info("socket")):
+            wire = writer.get_extra_info("socket")
+            if not is_trusted(wire) or ((pids := self._refused()) and is_below(wire, pids)):
                 return
             while line := await reader.readline():
                 writer.write(msgspec.json.encode(await self._answer(line)) + b"\n")

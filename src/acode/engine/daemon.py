@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -28,9 +29,10 @@ from acode.observe.log import LogFile
 from acode.observe.logformat import LEVELS, Context
 from acode.project import Project
 from acode.runner.cgroup import find_place
+from acode.runner.gaps import sandbox_gaps
 from acode.runner.tree import become_subreaper, reap_children
 from acode.settings.derived import usual_limits
-from acode.worker.messages import WorkerConfig
+from acode.worker.messages import SandboxRules, WorkerConfig
 
 
 class Daemon:
@@ -64,6 +66,7 @@ class Daemon:
         self._events.subscribe(self._write_down)
         self._events.subscribe(self._notice_failure, WorkerCrashed, WorkerFailed)
         tools = locate(self._settings.tools.required)
+        self._log_gaps()  # looks by forking, which is for the time before there are threads
         self._listen_to_signals()
         # First of all: a port that cannot be had is refused before anything is begun.
         self._gateway = GatewayKeeper(
@@ -78,7 +81,9 @@ class Daemon:
             self._clock,
             self._events,
         )
-        self._control = ControlServer(self._project.control_socket, self._commands())
+        self._control = ControlServer(
+            self._project.control_socket, self._commands(), self._confined_workers
+        )
         await self._control.start()
         await self._engine.start(self._first_size())
         await self._engine.pool.settle()
@@ -86,6 +91,11 @@ class Daemon:
         self._ready.set()
         self._tell_ready()
         await self._log_versions(tools)
+
+    def _log_gaps(self) -> None:
+        sandbox = self._settings.sandbox
+        for gap in sandbox_gaps(sandbox.level, sandbox.network):
+            self._events.emit(PoolNote("warning", f"tasks are not kept from {gap}"))
 
     async def _shutdown(self) -> None:
         self._events.emit(PoolNote("info", "stopping"))
@@ -116,6 +126,7 @@ class Daemon:
             limits=usual_limits(self._settings),
             cgroup=find_place() if os.environ.get("ACODE_CGROUPS") != "off" else None,
             author=self._settings.results.author,
+            sandbox=self._sandbox(),
             blocked_commands=self._settings.sandbox.blocked_commands,
             strategy=self._settings.workers.worktree.strategy,
             warm=self._settings.workers.worktree.warm,
@@ -124,6 +135,25 @@ class Daemon:
             keep_workspaces=self._options.keep_worktrees
             or self._settings.workers.process.keep_worktrees,
         )
+
+    def _confined_workers(self) -> set[int]:
+        """The workers whose tasks must not tell us what to do."""
+        if self._settings.sandbox.level == "off":
+            return set()
+        return {slot.process.pid for slot in self._engine.roster if slot.process is not None}
+
+    def _sandbox(self) -> SandboxRules:
+        sandbox = self._settings.sandbox
+        return SandboxRules(
+            level=sandbox.level,
+            network=sandbox.network,
+            write_paths=self._absolute(sandbox.write_paths),
+            read_paths=self._absolute(sandbox.read_paths),
+        )
+
+    def _absolute(self, paths: Iterable[str]) -> tuple[str, ...]:
+        root = self._project.root
+        return tuple(os.path.join(root, os.path.expanduser(path)) for path in paths)
 
     # Notes that others leave.
 

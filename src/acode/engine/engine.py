@@ -21,7 +21,8 @@ from acode.model.priority import MINUTE_MS
 from acode.observe.events import Events
 from acode.policy.restart import Restart
 from acode.project import Project
-from acode.runner.environment import inheritable
+from acode.runner.caches import make_cache
+from acode.runner.environment import STRICT, inheritable
 from acode.settings import Settings
 from acode.settings.derived import pool_ceilings
 from acode.store.sqlite import SqliteStore
@@ -54,7 +55,7 @@ class Engine:
         self._supervisor = Supervisor(
             self.roster,
             dispatcher,
-            inheritable(environ, deny=settings.environment.deny, passed=settings.environment.pass_),
+            _inherited(environ, settings),
             config,
             _restart(settings),
             clock,
@@ -95,6 +96,8 @@ class Engine:
     def _prepare(self) -> None:
         for folder in ("workers", "spool", "tmp", "checkpoints"):
             os.makedirs(os.path.join(self._run_dir, folder), exist_ok=True)
+        if self._settings.sandbox.level == "write":
+            make_cache(os.path.join(os.path.dirname(self._run_dir), "cache"))
 
     async def start(self, count: int) -> None:
         """Find out what became of everything, fill the pool, then begin to claim."""
@@ -120,6 +123,17 @@ class Engine:
         await self._supervisor.close()
         await self.reporting.close()
         await self.store.close()
+
+
+def _inherited(environ: Mapping[str, str], settings: Settings) -> dict[str, str]:
+    """What tasks see of the daemon's environment."""
+    is_strict = settings.sandbox.level == "strict"
+    return inheritable(
+        environ,
+        deny=settings.environment.deny,
+        passed=settings.environment.pass_,
+        only=STRICT if is_strict else ("*",),
+    )
 
 
 def _restart(settings: Settings) -> Restart:

@@ -4,12 +4,13 @@ import signal
 from contextlib import ExitStack
 
 from acode.clock import Deadline
-from acode.engine.remains import known_workers, remove_group
+from acode.engine.remains import remove_group
 from acode.errors import WorkerTimeout
 from acode.model.worker import ProcessIdentity
 from acode.runner.grip import Grip, grip
 from acode.runner.identity import start_time
 from acode.runner.tree import descendants, signal_below
+from acode.worker.known import known_workers
 
 GENTLE_SECONDS = 1.0
 """How long tasks may take to end themselves once an end by force is wanted."""

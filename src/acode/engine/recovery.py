@@ -3,7 +3,7 @@
 import msgspec
 
 from acode.engine.dispatcher import Dispatcher
-from acode.engine.remains import known_workers, remembered_workers
+from acode.engine.remains import remembered_workers
 from acode.engine.roster import Roster, Slot
 from acode.engine.supervisor import Supervisor
 from acode.errors import AcodeError
@@ -16,6 +16,7 @@ from acode.runner.identity import is_alive
 from acode.runner.tree import kill_marked
 from acode.store.base import Store
 from acode.worker import spool
+from acode.worker.known import known_workers
 from acode.worker.messages import Heartbeat
 
 CHECKED_TASKS = 20_000
@@ -128,6 +129,7 @@ class Recoverer:
             return
         left = spool.read(self._supervisor.spool_of(lease.worker_id))
         kill_marked(f"ACODE_ATTEMPT_TOKEN={lease.token}".encode())
+        self._supervisor.keep_checkpoint(lease)
         if left is not None and left.token == lease.token:
             await self._dispatcher.spooled(lease, left)
             found.reported.append(lease.task.id)

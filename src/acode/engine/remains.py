@@ -1,49 +1,27 @@
-"""What workers leave on disk: their names, so that the next daemon finds them, and their files."""
+"""What workers leave on disk, and how it is removed."""
 
 import os
 from contextlib import suppress
 
 import msgspec
 
-from acode.model.worker import ProcessIdentity
 from acode.runner.cgroup import PREFIX, remove_groups
 from acode.runner.suite import remove
+from acode.worker.known import names
 from acode.worker.messages import WorkerConfig
 from acode.workspace.state import FOLDER, directory_of
-
-
-def known_workers(run_dir: str) -> list[tuple[str, ProcessIdentity]]:
-    """Id and process of every worker that was ever begun and not yet cleaned up."""
-    known = []
-    for name in _names(f"{run_dir}/workers"):
-        if not name.endswith(".json"):
-            continue
-        try:
-            with open(f"{run_dir}/workers/{name}", "rb") as file:
-                process = msgspec.json.decode(file.read(), type=ProcessIdentity)
-        except (FileNotFoundError, msgspec.MsgspecError):
-            continue  # gone meanwhile, or torn by a crash: the worker never began
-        known.append((name.removesuffix(".json"), process))
-    return known
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except FileNotFoundError:
-        return []
 
 
 def remembered_workers(run_dir: str) -> set[str]:
     """The ids of all workers of which anything is left."""
     folders = ("workers", "spool", "tmp", "cgroups")
-    return {name.partition(".")[0] for folder in folders for name in _names(f"{run_dir}/{folder}")}
+    return {name.partition(".")[0] for folder in folders for name in names(f"{run_dir}/{folder}")}
 
 
 def remove_remains(worker: WorkerConfig) -> None:
     """Remove what a worker has left; its name goes last, so that a crash here can be made good."""
     if not worker.keep_workspaces:
-        for name in _names(worker.trees):
+        for name in names(worker.trees):
             # What has a record may hold work that is not saved yet; the rest is scratch.
             if name != FOLDER and not os.path.lexists(directory_of(worker.trees, name)):
                 _remove(f"{worker.trees}/{name}")

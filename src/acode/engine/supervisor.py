@@ -41,6 +41,7 @@ from acode.worker.messages import (
     Why,
     WorkerConfig,
 )
+from acode.worker.places import keep_checkpoint
 from acode.worker.wire import FrameType
 
 EXIT_CODE_POLLS = 20
@@ -176,6 +177,7 @@ class Supervisor:
             return
         left = spool.read(self.spool_of(slot.id))
         kill_marked(f"ACODE_ATTEMPT_TOKEN={lease.token}".encode())
+        self.keep_checkpoint(lease)
         if left is not None and left.token == lease.token:
             await self._dispatcher.spooled(lease, left)
         elif self._left_in_order(slot):
@@ -244,6 +246,10 @@ class Supervisor:
     def _forget(self, slot: Slot) -> None:
         self._roster.remove(slot)
         self.remove_remains(slot.id)
+
+    def keep_checkpoint(self, lease: Lease) -> None:
+        """What a worker that is gone has left for the next attempt of its task."""
+        keep_checkpoint(self._config_for(lease.worker_id), lease.task.id)
 
     def remove_remains(self, worker_id: str) -> None:
         """Everything that a worker which is gone for good has left."""

@@ -14,8 +14,9 @@ PERIOD_US: Final = 100_000
 LONG_PERIOD_US: Final = 1_000_000
 MIN_QUOTA_US: Final = 1000
 """The kernel takes no smaller quota, so that a tiny share needs a longer period."""
-RESIDENTS: Final = 1
-"""Threads of the worker that live in its group, so that what they spawn is born there."""
+RESIDENTS: Final = 2
+"""Threads of the worker that live in its group, so that what they spawn is born there: one for
+the group, and one that gives up its rights for each command."""
 LUMP_BYTES: Final = 64 * os.sysconf("SC_PAGE_SIZE") * (os.cpu_count() or 1)
 """The kernel counts memory in lumps, one for each processor: less than this it cannot tell."""
 

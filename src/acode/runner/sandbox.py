@@ -1,7 +1,7 @@
 """What a task is kept from: a confinement is made for an attempt and applied before its command.
 
 Whoever applies it has given up rights for good, and so has everything it starts. That is why it
-happens in a child between fork and exec, or in a thread that only lives to spawn (`Cell`).
+happens in a child between fork and exec, or in a thread that only lives to spawn (`Airlock`).
 """
 
 import os
@@ -83,7 +83,8 @@ class Confinement(msgspec.Struct, frozen=True, kw_only=True):
 
 def kept_capabilities(level: Level) -> int:
     """What root keeps; everybody else has nothing anyway."""
-    return _ROOTS_CAPABILITIES & namespaces.capabilities() if level == "write" else 0
+    is_root = level == "write" and os.geteuid() == 0
+    return _ROOTS_CAPABILITIES & namespaces.capabilities() if is_root else 0
 
 
 def give_up(rules: Ruleset | None, kept: int) -> None:

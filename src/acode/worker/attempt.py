@@ -35,7 +35,7 @@ from acode.worker.guided import Guided
 from acode.worker.hook import Hook, hook_of
 from acode.worker.loop import Loop
 from acode.worker.messages import Assignment, Ended, Exceeded, Why, WorkerConfig
-from acode.worker.places import Shelves, checkpoint
+from acode.worker.places import Shelves, checkpoint, fetch_checkpoint, keep_checkpoint
 from acode.worker.reports import Kept, Refused
 from acode.worker.warden import Warden
 
@@ -98,6 +98,7 @@ class Attempt:
         if failure := refusal(task.argv, self._config.blocked_commands):
             self.on_refused(Refused(failure))
             return
+        fetch_checkpoint(task, self._config)
         common = (task, self._config, self._shelves, inherited, strangers, self, self._bounds)
         try:
             self._course = Direct(*common) if task.is_plain else Guided(*common, self._loop)
@@ -335,6 +336,8 @@ class Attempt:
         if ending == Exited(0) and failure is None:
             with suppress(FileNotFoundError):
                 os.unlink(checkpoint(task, self._config))
+        else:
+            keep_checkpoint(self._config, task.task_id)
         self._kill_at = self._hopeless_at = None
         self.ended = Ended(
             task_id=task.task_id,

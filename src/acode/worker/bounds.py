@@ -1,4 +1,4 @@
-"""What holds a worker's attempts: its control group, the cell that spawns in it, its rlimits."""
+"""What holds a worker's attempts: its control group, its rlimits, its confinement."""
 
 import os
 from collections.abc import Callable
@@ -12,6 +12,8 @@ from acode.runner.cell import Cell
 from acode.runner.cgroup import remove_groups
 from acode.runner.group import Counters, Group
 from acode.runner.limits import Inheritance, bind_for_good
+from acode.runner.sandbox import Confinement
+from acode.worker.confining import Confining
 from acode.worker.messages import WorkerConfig
 
 NOTHING = Counters(0, 0, 0)
@@ -27,6 +29,7 @@ class Bounds:
     def __init__(self, config: WorkerConfig) -> None:
         self.trouble: str | None = None
         """Why there is no control group although there could be one."""
+        self.confining = Confining(config)
         self.group: Group | None = None
         self.enforced: frozenset[str] = frozenset()
         """The limits that the kernel keeps by itself."""
@@ -57,8 +60,9 @@ class Bounds:
             self.enforced = self.group.hold_to(limits)
             self.group.begin()
 
-    def spawn(self, start: Callable[[], int]) -> int:
+    def spawn(self, confinement: Confinement | None, start: Callable[[], int]) -> int:
         """Start a command inside: it is there before its first instruction."""
+        start = partial(self.confining.spawn, confinement, start)
         with self._inheritance.handed_down(self._limits):
             if self.group is None:
                 return start()
@@ -79,7 +83,10 @@ class Bounds:
         return self.group is not None and not self.group.holds_threads
 
     def steps(self) -> list[Callable[[], None]]:
-        """What a child that is about to become the command does to get inside."""
+        """What a child that is about to become the command does to get inside.
+
+        Giving up its rights comes after this.
+        """
         inside = [self.group.enter] if self.group is not None else []
         return [*inside, partial(bind_for_good, self._limits)]
 
@@ -94,6 +101,7 @@ class Bounds:
 
     def close(self) -> None:
         """Leave nothing; had we been killed, whoever finds our name would do this."""
+        self.confining.close()
         if self._cell is not None:
             self._cell.close()
         if self.group is not None:

@@ -10,6 +10,7 @@ from acode.runner.children import Tree
 from acode.runner.pipes import Pipes
 from acode.runner.process import fork_and_exec, spawn
 from acode.runner.refusal import not_startable
+from acode.runner.sandbox import Confinement
 from acode.runner.tree import signal_below
 from acode.worker.bounds import Bounds
 from acode.worker.course import Listener
@@ -50,20 +51,37 @@ class Direct:
             places, workspace = self._prepare()
             env = self._inherited | task.env
             env |= environment(task, self._config, places, workspace)
+            confinement = self._bounds.confining.of(self._writable(places, workspace))
+            env = self._bounds.confining.prepare(env, confinement)
             program = find_program(program, env)
             directory = os.path.join(workspace, task.cwd or ".")
+            words = (program, *task.argv[1:])
             self._listener.on_begin()
-            self._tree = Tree(self._spawn((program, *task.argv[1:]), env, directory))
+            self._tree = Tree(self._spawn(words, env, directory, confinement))
         except OSError as error:
             self._refuse(program, error)
         finally:
             os.chdir(self._config.run_dir)
 
-    def _spawn(self, argv: tuple[str, ...], env: dict[str, str], directory: str) -> int:
-        if self._bounds.must_fork:
-            return fork_and_exec(argv, env, directory, self.pipes, self._bounds.steps())
+    def _spawn(
+        self,
+        argv: tuple[str, ...],
+        env: dict[str, str],
+        directory: str,
+        confinement: Confinement | None,
+    ) -> int:
+        needs_fork = confinement is not None and confinement.needs_fork
+        if self._bounds.must_fork or needs_fork:
+            steps = [*self._bounds.steps(), *([confinement.apply] if confinement else [])]
+            return fork_and_exec(argv, env, directory, self.pipes, steps)
         os.chdir(directory)
-        return self._bounds.spawn(lambda: spawn(argv, env, self.pipes))
+        return self._bounds.spawn(confinement, lambda: spawn(argv, env, self.pipes))
+
+    def _writable(self, places: Places, workspace: str) -> tuple[str, ...]:
+        """The same for one attempt after the other, so that its rules need not be made again."""
+        if self._config.keep_workspaces or not places.has_workspace:
+            return (workspace, places.suite)
+        return (os.path.dirname(places.suite),)
 
     def _prepare(self) -> tuple[Places, str]:
         """Fresh directories, and the one that the command works in."""

@@ -13,11 +13,13 @@ from acode.ids import new_id
 from acode.observe.log import OutputLog
 from acode.policy.failures import explain
 from acode.runner.identity import myself
+from acode.runner.peers import is_below
 from acode.runner.tree import become_subreaper, die_with_parent
 from acode.sockets import is_trusted
 from acode.worker.attempt import Attempt
 from acode.worker.bounds import Bounds
 from acode.worker.exits import ExitCode
+from acode.worker.known import known_workers
 from acode.worker.loop import Loop
 from acode.worker.messages import (
     Action,
@@ -111,7 +113,7 @@ class Worker:
             connection, _ = self._listener.accept()
         except BlockingIOError:
             return
-        if not is_trusted(connection):
+        if not is_trusted(connection) or self._is_task(connection):
             connection.close()
             return
         self._disconnect()
@@ -121,6 +123,13 @@ class Worker:
         self._reader = FrameReader()
         self._loop.watch(connection.fileno(), self._receive)
         self._send_heartbeat()
+
+    def _is_task(self, connection: socket.socket) -> bool:
+        """Whether a confined task, ours or another worker's, plays the daemon."""
+        if self._config.sandbox.level == "off":
+            return False
+        workers = {process.pid for _, process in known_workers(self._config.run_dir)}
+        return is_below(connection, workers)
 
     def _receive(self) -> None:
         if self._daemon is None:

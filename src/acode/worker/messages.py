@@ -1,5 +1,6 @@
 """What the frames carry."""
 
+import os
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -12,6 +13,7 @@ from acode.model.limits import AttemptLimits, Over, OverLimitAction
 from acode.model.task import WorkspaceKind
 from acode.model.worker import ProcessIdentity
 from acode.runner.cgroup import Place
+from acode.runner.sandbox import Level, Network
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -142,6 +144,15 @@ class Note(msgspec.Struct, frozen=True):
     message: str
 
 
+class SandboxRules(msgspec.Struct, frozen=True, kw_only=True):
+    """What the tasks of a worker are kept from; paths are absolute."""
+
+    level: Level = "off"
+    network: Network = "inherit"
+    write_paths: tuple[str, ...] = ()
+    read_paths: tuple[str, ...] = ()
+
+
 class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """What a worker is born with."""
 
@@ -162,6 +173,7 @@ class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Where it can make a control group for its attempts."""
     author: str = "acode <acode@localhost>"
     """Who signs the commits that hold what tasks changed."""
+    sandbox: SandboxRules = SandboxRules()
     blocked_commands: tuple[str, ...] = ()
     """Patterns of the user, beside the list of acode's own."""
     strategy: Literal["auto", "overlay", "warm", "plain"] = "auto"
@@ -175,6 +187,16 @@ class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True):
     def run_dir(self) -> str:
         """Sockets, spools and temporary directories."""
         return f"{self.agent_dir}/run"
+
+    @property
+    def home(self) -> str:
+        """Temporary directories, artifacts and checkpoints of this worker's attempts."""
+        return os.path.join(self.run_dir, "tmp", self.id)
+
+    @property
+    def live_checkpoints(self) -> str:
+        """Where the checkpoint is of the task that this worker runs."""
+        return f"{self.home}/checkpoints"
 
     @property
     def trees(self) -> str:

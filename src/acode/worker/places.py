@@ -36,10 +36,11 @@ class Shelves:
 
     def __init__(self, config: WorkerConfig) -> None:
         self._config = config
-        self.home = os.path.join(config.run_dir, "tmp", config.id)
+        self.home = config.home
         self._scratches = f"{config.trees}/scratch"
         # What a worker of this name left when it was killed.
         self.clear()
+        os.makedirs(config.live_checkpoints)
         self._beside = Suite(self.home, "spare", ("tmp", "artifacts"))
         """For those whose workspace comes from elsewhere."""
         self._whole = Suite(self._scratches, "spare", ("work", "tmp", "artifacts"))
@@ -95,8 +96,27 @@ def environment(
 
 
 def checkpoint(task: Assignment, config: WorkerConfig) -> str:
-    """A file that is handed to the next attempt, until one succeeds."""
-    return f"{config.run_dir}/checkpoints/{task.task_id}"
+    """A file that is handed to the next attempt, until one succeeds.
+
+    It lies where only the task of this worker may write; between attempts it is kept elsewhere.
+    """
+    return f"{config.live_checkpoints}/{task.task_id}"
+
+
+def fetch_checkpoint(task: Assignment, config: WorkerConfig) -> None:
+    """Bring what the attempt before has left."""
+    with suppress(FileNotFoundError):
+        os.rename(_kept(config, task.task_id), checkpoint(task, config))
+
+
+def keep_checkpoint(config: WorkerConfig, task_id: str) -> None:
+    """Put what the attempt has left where the next one finds it."""
+    with suppress(FileNotFoundError):
+        os.rename(f"{config.live_checkpoints}/{task_id}", _kept(config, task_id))
+
+
+def _kept(config: WorkerConfig, task_id: str) -> str:
+    return f"{config.run_dir}/checkpoints/{task_id}"
 
 
 def final_artifacts(task: Assignment, config: WorkerConfig) -> str:

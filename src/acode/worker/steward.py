@@ -21,6 +21,7 @@ from acode.runner.process import fork_and_exec
 from acode.runner.refusal import not_startable
 from acode.runner.suite import remove
 from acode.runner.tree import become_subreaper, die_with_parent
+from acode.worker.confining import Confining
 from acode.worker.messages import Assignment, WorkerConfig
 from acode.worker.places import Places, environment, final_artifacts, find_program
 from acode.worker.reports import (
@@ -179,10 +180,14 @@ class Steward:
     def _execute(self, argv: Sequence[str], cwd: str | None, workspace: Workspace) -> None:
         env = self._inherited | self._task.env
         env |= environment(self._task, self._config, self._places, workspace.path)
+        confining = Confining(self._config)
+        confinement = confining.of((*workspace.writable, self._places.suite))
+        env = confining.prepare(env, confinement)
+        steps = [*self._steps, *([confinement.apply] if confinement else [])]
         program = find_program(argv[0], env)
         directory = os.path.join(workspace.path, cwd or ".")
         try:
-            pid = fork_and_exec((program, *argv[1:]), env, directory, self._pipes, self._steps)
+            pid = fork_and_exec((program, *argv[1:]), env, directory, self._pipes, steps)
         except OSError as error:
             failure = not_startable(program, cwd, error)
             self._tell(Refused(failure, None if failure else str(error)))

@@ -14,7 +14,7 @@ from acode.runner.sandbox import Confinement, give_up, kept_capabilities
 from acode.runner.syscalls import CLONE_NEWNET, enter_namespace, set_dumpable, unshare
 
 
-class Cell:
+class Airlock:
     """The rules of one confinement, made once and enforced for every command."""
 
     def __init__(self, confinement: Confinement) -> None:
@@ -26,7 +26,7 @@ class Cell:
         self._rules = confinement.rules(close_ports=self._network < 0)
 
     def spawn(self, start: Callable[[], int]) -> int:
-        """Start a command in the cell; its pid."""
+        """Start a command that has given up its rights; its pid."""
         # As long as the thread lives, the command could look into our memory through it.
         set_dumpable(False)
         try:

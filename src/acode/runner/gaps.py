@@ -1,0 +1,38 @@
+"""What this machine cannot keep tasks from, although the settings ask for it."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+from acode.runner import landlock, namespaces
+from acode.runner.sandbox import Level, Network
+
+NetworkWay = Literal["namespace", "user namespace", "Landlock", "nothing"]
+
+
+def network_way() -> NetworkWay:
+    """What closes the network on this machine."""
+    if namespaces.may_make():
+        return "namespace"
+    if namespaces.users_may():
+        return "user namespace"
+    return "Landlock" if landlock.abi() >= landlock.ABI_NETWORK else "nothing"
+
+
+def can_seal() -> bool:
+    """Whether places within a writable directory can be kept from changes."""
+    return namespaces.may_make() or namespaces.users_may()
+
+
+def sandbox_gaps(level: Level, network: Network) -> Iterator[str]:
+    """Everything that tasks are not kept from, one reason each."""
+    if level == "off":
+        return
+    yield from landlock.missing(landlock.abi())
+    if not can_seal():
+        yield "changes to git's hooks and settings by tasks that work in the project itself"
+    if network == "none":
+        match network_way():
+            case "Landlock":
+                yield "network traffic other than TCP (namespaces cannot be made)"
+            case "nothing":
+                yield "the network (neither namespaces nor Landlock 4 are there)"
