@@ -25,7 +25,7 @@ from acode.model.event import (
     WorkerStopped,
 )
 from acode.model.state import WorkerStatus
-from acode.model.task import Mode
+from acode.model.task import Lease, Mode
 from acode.model.worker import ProcessIdentity
 from acode.observe.events import Events
 from acode.policy.restart import GiveUp, Restart, RestartAfter, after_crash, consecutive
