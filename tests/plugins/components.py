@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from acode.runner.cgroup import find_place
+from acode.runner.landlock import abi
 
 
 class Component(NamedTuple):
@@ -67,6 +68,9 @@ COMPONENTS = {
         "mount -t cgroup2 none /sys/fs/cgroup/unified, and run the tests as root",
     ),
     "uvicorn": Component(lambda: find_spec("uvicorn") is not None, 'pip install "acode[web]"'),
+    "landlock": Component(lambda: abi() >= 6, "run the tests on Linux 6.12 or newer"),
+    "node": Component(lambda: _all_of("node", "npm"), "apt-get install nodejs npm"),
+    "cargo": Component(lambda: _all_of("cargo"), "apt-get install cargo"),
     "git": Component(lambda: _any_of("git"), "apt-get install git"),
     "root": Component(lambda: os.geteuid() == 0, "run the tests as root"),
     "user namespaces": Component(
