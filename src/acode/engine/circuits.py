@@ -20,10 +20,6 @@ class Circuits:
         self._clock = clock
         self._states: dict[Circuit, CircuitState] = {}
 
-    def held(self) -> list[Circuit]:
-        """Circuits that let nothing through at the moment."""
-        return [circuit for circuit, allowed in self.allowances().items() if allowed <= 0]
-
     def allowances(self) -> dict[Circuit, int]:
         """How many tasks each circuit that is not sound lets through now."""
         now = self._clock.now()

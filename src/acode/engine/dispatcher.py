@@ -145,28 +145,29 @@ class Dispatcher:
         return bool(leases)
 
     def _claim(self, slots: Sequence[Slot]) -> Claim:
-        # Everything the assignment looks at is copied: it runs in the store's writer.
+        # The assignment may run in the store's thread. So what it looks at is copied, but for the
+        # affinities: there may be many, and it only looks some of them up.
         idle = [IdleWorker(slot.id, slot.load, slot.last_used) for slot in slots]
-        affinity, allowances = dict(self._affinity), self.circuits.allowances()
+        allowances = self.circuits.allowances()
+        held = [circuit for circuit, allowed in allowances.items() if allowed <= 0]
         return Claim(
             len(slots),
-            lambda tasks: match(tasks, idle, affinity, allowances),
-            [*self.circuits.held(), *self.pauses.held()],
+            lambda tasks: match(tasks, idle, self._affinity, allowances),
+            [*held, *self.pauses.held()],
         )
 
     async def _hand_over(self, lease: Lease) -> None:
         slot = self._roster.get(lease.worker_id)
-        if slot is None or slot.link is None or slot.status is not WorkerStatus.IDLE:
+        if slot is None or slot.link is None or not slot.can_take:
             # It died while the claim was under way; nobody has seen the task.
             await self.released(lease, "its worker was gone before it began")
             return
         self._turn += 1
         slot.last_used = self._turn
-        slot.lease = lease
         if lease.task.spec.workstream_id is not None:
             self._affinity[lease.task.spec.workstream_id] = slot.id
         self.circuits.started(lease.task.spec)
-        slot.move(WorkerStatus.BUSY)
+        slot.take(lease)
         slot.link.send(FrameType.TASK, lease.token, self._orders.assignment(lease))
         waited = self._clock.now() - lease.task.ready_at
         self._events.emit(TaskAssigned(lease.task.id, slot.id, lease.number, max(0, waited)))
@@ -224,6 +225,8 @@ class Dispatcher:
 
     def _set_free(self, slot: Slot, token: str, has_next: bool) -> None:
         slot.lease = None
+        if has_next and slot.status is WorkerStatus.BUSY:
+            return  # it goes from one task to the next
         if slot.status is WorkerStatus.BUSY or slot.status is WorkerStatus.ERROR:
             slot.move(WorkerStatus.IDLE)
         if not has_next:

@@ -77,6 +77,19 @@ class Slot:
         ready = self.status is WorkerStatus.IDLE and self.link is not None
         return ready and not self.reserved and not self.leaving
 
+    @property
+    def can_take(self) -> bool:
+        """Whether it is fit for the task that was claimed for it."""
+        return self.lease is None and self.status in (WorkerStatus.IDLE, WorkerStatus.BUSY)
+
+    def take(self, lease: Lease) -> None:
+        """Begin a task, the first one or the next."""
+        self.lease = lease
+        if self.status is WorkerStatus.BUSY:
+            self._tell()
+        else:
+            self.move(WorkerStatus.BUSY)
+
     def move(self, status: WorkerStatus) -> None:
         """Change the status as the table allows."""
         if status is self.status:
@@ -84,8 +97,11 @@ class Slot:
         if status not in WORKER_MOVES[self.status]:
             raise IllegalMove(f"worker {self.id} cannot go from {self.status} to {status}")
         self.status = status
+        self._tell()
+
+    def _tell(self) -> None:
         task_id = self.lease.task.id if self.lease else None
-        self._events.emit(WorkerStatusChanged(self.id, status, task_id))
+        self._events.emit(WorkerStatusChanged(self.id, self.status, task_id))
 
     def seen(self) -> Worker:
         """What others may see of it."""

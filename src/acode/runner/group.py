@@ -2,7 +2,6 @@
 
 import os
 import threading
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final, NamedTuple
 
@@ -80,10 +79,14 @@ class Group:
         self._files: dict[tuple[str, str], int] = {}
         self._held_to: AttemptLimits | None = None
         self._kept: frozenset[str] = frozenset()
-        self._cpu_before = 0.0
+        self._cpu_before = 0
         self._peak_before = 0
         self._forgot = False
         self._counted = Counters(0, 0, 0)
+        self._last_words: Counters | None = None
+        """What was counted when the attempt was over."""
+        self._left: tuple[Counters, int] | None = None
+        """The same and its processor time: where the next one begins, without another look."""
 
     def make(self) -> None:
         """Make the directories; those of a worker before us with the same name will do."""
@@ -158,14 +161,18 @@ class Group:
         self._forgot = self._write(
             self._says.memory_peak.controller, self._says.memory_peak.file, "0"
         )
-        self._peak_before = self._number(self._says.memory_peak)
-        self._cpu_before = self._number(self._says.cpu_used)
-        self._counted = self._counters()
+        self._peak_before = 0 if self._forgot else self._number(self._says.memory_peak)
+        counters, cpu = self._left or (self._counters(), self._number(self._says.cpu_used))
+        self._counted, self._cpu_before, self._left = counters, cpu, None
+        self._last_words = None
 
     def usage(self) -> Usage:
         """What the attempt has used since it began; call when its last process is gone."""
-        cpu = (self._number(self._says.cpu_used) - self._cpu_before) * self._says.cpu_unit
-        return Usage(round(max(0.0, cpu), 6), self._memory_used())
+        cpu = self._number(self._says.cpu_used)
+        if self._last_words is not None:
+            self._left = (self._last_words, cpu)
+        used = (cpu - self._cpu_before) * self._says.cpu_unit
+        return Usage(round(max(0.0, used), 6), self._memory_used())
 
     def _memory_used(self) -> int:
         """The highest that it was; 0 if that cannot be told."""
@@ -175,9 +182,11 @@ class Group:
         # What is left when nobody is there is cache: it does not count as the attempt's memory.
         return max(peak - self._number(self._says.memory_now), LUMP_BYTES)
 
-    def since_begin(self) -> Counters:
-        """What the kernel has done to this attempt so far."""
+    def since_begin(self, *, is_over: bool = False) -> Counters:
+        """What the kernel has done to this attempt so far, or all in all."""
         now = self._counters()
+        if is_over:
+            self._last_words = now
         return Counters(*(after - before for after, before in zip(now, self._counted, strict=True)))
 
     def _counters(self) -> Counters:
@@ -215,7 +224,7 @@ class Group:
             return 0
         if not address.key:
             return int(text)
-        return _entries(text).get(address.key.encode(), 0)
+        return _entry(text, address.key)
 
     def _write(self, controller: str, file: str, value: str) -> bool:
         """Says whether the kernel has taken it."""
@@ -246,10 +255,10 @@ def _quota(percent: float | None) -> tuple[str | None, int]:
     return str(max(MIN_QUOTA_US, round(percent / 100 * LONG_PERIOD_US))), LONG_PERIOD_US
 
 
-def _entries(text: bytes) -> Mapping[bytes, int]:
-    """Lines of a key and a number."""
-    words = (line.split() for line in text.splitlines())
-    return {pair[0]: int(pair[1]) for pair in words if len(pair) == 2}
+def _entry(text: bytes, key: str) -> int:
+    """The number of a key in lines of both; 0 if it is not there."""
+    _, found, rest = b"\n".join((b"", text)).partition(f"\n{key} ".encode())
+    return int(rest.split(maxsplit=1)[0]) if found else 0
 
 
 def _open_as_far_as_allowed(path: str) -> int:

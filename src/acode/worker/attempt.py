@@ -273,7 +273,8 @@ class Attempt:
         self._drain()
         self._kill_at = self._hopeless_at = None
         self._over_at = self._clock.now()
-        self._last = self._warden.cause(_ending_of(status), killed=self._stopped_as is not None)
+        ending, killed = _ending_of(status), self._stopped_as is not None
+        self._last = self._warden.cause(ending, killed=killed, is_last=self.assignment.is_plain)
         if self._course is None:
             return
         if self._checked:

@@ -90,9 +90,9 @@ class Bounds:
         inside = [self.group.enter] if self.group is not None else []
         return [*inside, partial(bind_for_good, self._limits)]
 
-    def counted(self) -> Counters:
+    def counted(self, *, is_over: bool = False) -> Counters:
         """What the kernel has done to the present attempt."""
-        return self.group.since_begin() if self.group is not None else NOTHING
+        return self.group.since_begin(is_over=is_over) if self.group is not None else NOTHING
 
     def kill(self) -> None:
         """Kill whatever is inside."""

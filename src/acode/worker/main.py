@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import socket
+from contextlib import suppress
 
 from msgspec import convert
 from msgspec.structs import replace
@@ -135,13 +136,16 @@ class Worker:
         if self._daemon is None:
             return
         try:
-            data = self._daemon.recv(1 << 16)
+            # The loop knows that there is something; a socket with a timeout would ask again.
+            data = os.read(self._daemon.fileno(), 1 << 16)
             if data:
                 for frame in self._reader.feed(data):
                     self._handle(frame)
                 return
         except BrokenFrame as error:
             self._say("X", str(error))
+        except BlockingIOError:
+            return
         except OSError:
             pass
         self._on_daemon_gone()
@@ -168,7 +172,7 @@ class Worker:
         if self._daemon is None:
             return
         try:
-            self._daemon.sendall(pack(kind, id_, self._clock.now(), payload))
+            _send_all(self._daemon, pack(kind, id_, self._clock.now(), payload))
         except OSError:
             self._on_daemon_gone()
 
@@ -301,6 +305,15 @@ class Worker:
         self._bounds.close()
         self._output.close()
         self._loop.close()
+
+
+def _send_all(wire: socket.socket, data: bytes) -> None:
+    """Send everything; nearly always there is room for it at once."""
+    sent = 0
+    with suppress(BlockingIOError):
+        sent = os.write(wire.fileno(), data)
+    if sent < len(data):
+        wire.sendall(data[sent:])
 
 
 def _has_failed(ended: Ended) -> bool:

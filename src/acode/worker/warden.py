@@ -180,11 +180,11 @@ class Warden:
 
     # The end.
 
-    def cause(self, ending: Ending, *, killed: bool) -> Ending:
-        """How a command ended, if a limit had to do with it."""
+    def cause(self, ending: Ending, *, killed: bool, is_last: bool = False) -> Ending:
+        """How a command ended, if a limit had to do with it. The last one: nothing follows it."""
         if killed:
             return ending
-        if self._bounds.counted().oom_kills:
+        if self._bounds.counted(is_over=is_last).oom_kills:
             return self._out_of_memory(ending)
         if self._limits.action is OverLimitAction.KILL and ending != Exited(0):
             return self._out_of_disk(ending)

@@ -157,6 +157,19 @@ async def test_a_worker_goes_through_its_states(stage: Stage) -> None:
     ]
 
 
+async def test_a_worker_goes_from_one_task_to_the_next(stage: Stage) -> None:
+    stage.configure()
+    first, second = await stage.add("true"), await stage.add("true")
+    await stage.engine.start(1)
+    await stage.ended(second)
+    seen = [(event.status, event.task_id) for event in stage.heard(WorkerStatusChanged)]
+    assert seen[:3] == [
+        (WorkerStatus.IDLE, None),
+        (WorkerStatus.BUSY, first),
+        (WorkerStatus.BUSY, second),
+    ]
+
+
 async def test_the_pool_tells_of_its_size(stage: Stage) -> None:
     stage.configure()
     await stage.engine.start(1)

@@ -299,6 +299,25 @@ def test_version_2_counts_by_difference(group_v2: tuple[Group, Path]) -> None:
     assert counted == (2, 0, 1)
 
 
+@pytest.mark.parametrize("known", [True, False], ids=["looked at the end", "did not look"])
+def test_an_attempt_is_not_blamed_for_the_one_before(
+    group_v2: tuple[Group, Path], known: bool
+) -> None:
+    group, directory = group_v2
+    group.begin()
+    (directory / "memory.events").write_text("oom_kill 3\n")
+    assert group.since_begin().oom_kills == 2
+    (directory / "memory.events").write_text("oom_kill 4\n")
+    (directory / "cpu.stat").write_text("usage_usec 3500000\nnr_throttled 5\n")
+    if known:
+        assert group.since_begin(is_over=True).oom_kills == 3
+    assert group.usage().cpu_seconds == 2.5
+    group.begin()
+    assert group.since_begin(is_over=True) == (0, 0, 0)
+    assert group.usage().cpu_seconds == 0
+    group.close()
+
+
 def test_version_2_ends_everything_at_once(group_v2: tuple[Group, Path]) -> None:
     group, directory = group_v2
     group.kill()

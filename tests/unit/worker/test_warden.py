@@ -35,7 +35,7 @@ class Kernel:
     def begin(self, limits: AttemptLimits) -> None:
         self.limits = limits
 
-    def counted(self) -> Counters:
+    def counted(self, *, is_over: bool = False) -> Counters:  # noqa: ARG002 -- the same either way
         return self.counters
 
 
