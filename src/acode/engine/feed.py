@@ -8,7 +8,7 @@ from acode.model.event import PoolEvent, told
 from acode.observe.feed import FeedWriter, Told
 from acode.store.base import Store
 
-REST_SECONDS = 1.0
+REST_SECONDS = 0.25
 """How long an event may stay in memory when nobody asks for it."""
 MAX_WAITING = 100_000
 """Beyond that the oldest are given up: the store is in trouble, and memory is not endless."""

@@ -1,0 +1,219 @@
+"""Pieces of HTML, made of facts. Whatever comes from outside is escaped here and nowhere else."""
+
+import re
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+from acode.clock import from_iso, iso
+from acode.human import ago, size, span
+from acode.model.state import Status, WorkerStatus
+from acode.model.task import Task
+from acode.views import View, label
+
+_TONES = {
+    Status.RUNNING: "busy", Status.COMPLETED: "good", Status.FAILED: "bad",
+    WorkerStatus.BUSY: "busy", WorkerStatus.IDLE: "good", WorkerStatus.CRASHED: "bad",
+    WorkerStatus.STARTING: "warn", WorkerStatus.STOPPING: "warn", Status.BLOCKED: "warn",
+    "healthy": "good", "degraded": "warn", "unhealthy": "bad", "open": "bad", "halfOpen": "warn",
+    "error": "bad",
+}  # fmt: skip
+_SGR = re.compile(r"\x1b\[([0-9;]*)m")
+_OTHER = re.compile(r"\x1b\[[0-9;?]*[A-Za-ln-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]")
+_COLOURS = ("#6b7684", "#ff8a80", "#8fd694", "#f4d06f", "#8ab4ff", "#d7a6ff", "#7fdbda", "#e6edf3")
+MAX_DIFF_LINES = 5_000
+
+
+def tone(word: str) -> str:
+    """How a status looks; never the only sign of it."""
+    return _TONES.get(word, "")
+
+
+def badge(word: str) -> str:
+    """A status."""
+    return f'<span class="badge {tone(word)}">{escape(str(word))}</span>'
+
+
+def moment(text: str | None, now: int) -> str:
+    """When, as people say it, and exactly for those who point at it."""
+    if text is None:
+        return "-"
+    return f'<time datetime="{text}" title="{text}">{ago(from_iso(text), now)}</time>'
+
+
+def tiles(pairs: Iterable[tuple[str, str, str]]) -> str:
+    """Numbers at a glance."""
+    cells = (
+        f'<div class="tile"><dt>{escape(name)}</dt><dd>{escape(value)} '
+        f"<small>{escape(more)}</small></dd></div>"
+        for name, value, more in pairs
+    )
+    return f'<dl class="tiles" style="margin:0">{"".join(cells)}</dl>'
+
+
+def worker_cards(workers: Sequence[View], titles: dict[str, str]) -> str:
+    """The workers as a grid."""
+    return f'<ul class="workers">{"".join(_worker(each, titles) for each in workers)}</ul>'
+
+
+def _worker(worker: View, titles: dict[str, str]) -> str:
+    task, used = worker["currentTaskId"], worker["resources"]
+    doing = "waits for a task"
+    if task:
+        doing = f'<a href="/tasks/{task}">{escape(titles.get(task) or str(task))}</a>'
+    return (
+        f'<li class="worker"><header><code title="worker-{worker["id"]}">'
+        f"…{worker['id'][-8:]}</code>{badge(worker['status'])}</header>"
+        f'<p>{doing}</p><p class="figures"><span>{used["cpuPercent"]:.0f} % cpu</span>'
+        f"<span>{size(round(used['memoryBytes']))}</span>"
+        f"<span>{worker['tasksCompleted']:,} done</span>"
+        f"<span>{worker['tasksFailed']:,} failed</span></p></li>"
+    )
+
+
+def task_table(tasks: Sequence[Task], now: int) -> str:
+    """Tasks as rows; each leads to its page."""
+    rows = "".join(_task_row(task, now) for task in tasks)
+    return (
+        '<div class="scroll"><table class="list"><thead><tr><th scope="col">Task</th>'
+        '<th scope="col">Status</th><th scope="col" class="hide">Priority</th>'
+        '<th scope="col" class="hide">Workstream</th><th scope="col" class="hide">Attempts</th>'
+        '<th scope="col" class="hide">Took</th><th scope="col">Created</th></tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _task_row(task: Task, now: int) -> str:
+    spec = task.spec
+    took = "-"
+    if task.started_at is not None:
+        took = span(max(0, (task.completed_at or now) - task.started_at))
+    return (
+        f'<tr><td class="what"><a href="/tasks/{task.id}" title="{task.id}">'
+        f"{escape(label(spec)[:200])}</a></td><td>{badge(task.status)}</td>"
+        f'<td class="quiet hide">{spec.priority}</td>'
+        f'<td class="quiet hide">{escape(spec.workstream_id or "-")}</td>'
+        f'<td class="quiet hide">{task.attempt_count}</td><td class="quiet hide">{took}</td>'
+        f'<td class="quiet">{ago(task.created_at, now)}</td></tr>'
+    )
+
+
+def facts(pairs: dict[str, str | None]) -> str:
+    """Names and values; what is nothing is left out. Values are HTML."""
+    rows = (f"<dt>{escape(name)}</dt><dd>{value}</dd>" for name, value in pairs.items() if value)
+    return f'<dl class="facts">{"".join(rows)}</dl>'
+
+
+def timeline(view: View, now: int) -> str:
+    """Moves and attempts of a task in one line of time."""
+    items = [
+        (
+            move["at"],
+            tone(move["to"]),
+            f"<b>{escape(move['to'])}</b> {escape(move['reason'])}"
+            f"<small>{moment(move['at'], now)} by {escape(move['actor'])}</small>",
+        )
+        for move in view["history"]
+    ]
+    items += [
+        (
+            attempt["endedAt"],
+            "",
+            f"attempt {attempt['number']}: {escape(ending(attempt))}{_usage(attempt)}",
+        )
+        for attempt in view["attempts"]
+        if attempt["endedAt"]
+    ]
+    cells = (f'<li class="{look}">{words}</li>' for _, look, words in sorted(items, key=_when))
+    return f'<ol class="timeline">{"".join(cells)}</ol>'
+
+
+def _when(item: tuple[str, str, str]) -> str:
+    return item[0]
+
+
+def ending(attempt: View) -> str:
+    """How an attempt ended, in words."""
+    words = [str(attempt["ending"])]
+    if attempt["exitCode"] is not None:
+        words.append(f"with {attempt['exitCode']}")
+    if attempt["signal"] is not None:
+        words.append(f"by signal {attempt['signal']}")
+    if attempt["oom"]:
+        words.append("(out of memory)")
+    return " ".join(words)
+
+
+def _usage(attempt: View) -> str:
+    usage = attempt["usage"]
+    if not usage:
+        return ""
+    cpu, memory = span(round(usage["cpuSeconds"] * 1000)), size(usage["maxMemoryBytes"])
+    return f"<small>{cpu} of processor time, {memory} of memory</small>"
+
+
+def log_line(record: Any, search: str) -> str:
+    """One line of a log, with its colours, and with what was looked for marked."""
+    kind = {"stderr": "err", "system": "sys"}.get(record.stream, "")
+    clock, text = (iso(record.at) or "")[11:19], marked(ansi(record.text), search)
+    return f'<div class="{kind}"><time>{clock}</time><span>{text}</span></div>'
+
+
+def ansi(text: str) -> str:
+    """Terminal colours as HTML; whatever else moves a cursor is left out."""
+    parts = _SGR.split(_OTHER.sub("", text))
+    out, is_open = [], False
+    for index, part in enumerate(parts):
+        if index % 2 == 0:
+            out.append(escape("".join(c for c in part if c.isprintable() or c == "\t")))
+            continue
+        if is_open:
+            out.append("</span>")
+        style = _style(part)
+        is_open = bool(style)
+        if style:
+            out.append(f'<span style="{style}">')
+    return "".join(out) + ("</span>" if is_open else "")
+
+
+def _style(codes: str) -> str:
+    found = []
+    for code in codes.split(";"):
+        number = int(code or 0) if len(code) < 4 else 0
+        if number == 1:
+            found.append("font-weight:700")
+        elif 30 <= number <= 37 or 90 <= number <= 97:
+            found.append(f"color:{_COLOURS[number % 10]}")
+    return ";".join(found)
+
+
+def marked(html: str, search: str) -> str:
+    """Mark what was looked for, outside of tags."""
+    if not search:
+        return html
+    pattern = re.compile(re.escape(escape(search)), re.IGNORECASE)
+    parts = re.split(r"(<[^>]*>)", html)
+    return "".join(
+        part if index % 2 else pattern.sub(lambda m: f"<mark>{m[0]}</mark>", part)
+        for index, part in enumerate(parts)
+    )
+
+
+def diff(text: str) -> str:
+    """A patch with its lines told apart, by their first letter and by colour."""
+    lines = text.splitlines()
+    shown = "".join(
+        f'<span class="{_kind(line)}">{escape(line) or " "}</span>'
+        for line in lines[:MAX_DIFF_LINES]
+    )
+    more = len(lines) - MAX_DIFF_LINES
+    rest = f'<span class="hunk">… {more:,} more lines</span>' if more > 0 else ""
+    return f'<pre class="diff" tabindex="0" aria-label="changes">{shown}{rest}</pre>'
+
+
+def _kind(line: str) -> str:
+    if line.startswith(("diff ", "+++", "---", "index ", "new file", "deleted file")):
+        return "file"
+    if line.startswith("@@"):
+        return "hunk"
+    return {"+": "add", "-": "del"}.get(line[:1], "")

@@ -1,0 +1,103 @@
+"""All tasks: filter, search, sort, and page through however many there are."""
+
+from typing import Any
+
+from nicegui import ui
+
+from acode.gateway.dashboard.frame import REFRESH_SECONDS, every, html, page
+from acode.gateway.dashboard.paint import task_table
+from acode.gateway.desk import Desk
+from acode.model.priority import Priority
+from acode.model.state import Status
+from acode.store.base import Sort, TaskQuery
+
+SIZE = 50
+SORTS = {
+    "newest": ("created", True),
+    "oldest": ("created", False),
+    "priority": ("priority", False),
+    "status": ("status", False),
+}
+
+
+def register(desk: Desk) -> None:
+    """Teach the dashboard this page."""
+
+    @ui.page("/tasks")
+    async def tasks_page(status: str = "", search: str = "") -> None:
+        with page(desk, "Tasks", "/tasks"):
+            TasksPage(desk, status, search)
+
+
+class TasksPage:
+    """A window on the list."""
+
+    def __init__(self, desk: Desk, status: str, search: str) -> None:
+        self._desk = desk
+        self._offset = 0
+        with ui.element("div").classes("row-head"):
+            self._head = html("<h1>Tasks</h1>")
+        with ui.element("div").classes("tools"):
+            self._filters(status, search)
+        self._table = html().classes("card")
+        with ui.element("div").classes("row-head"):
+            self._where = html().props('aria-live="polite"')
+            with ui.element("div").classes("tools"):
+                self._back = ui.button("Earlier", on_click=lambda: self._turn(-SIZE)).props(
+                    "outline"
+                )
+                self._next = ui.button("Later", on_click=lambda: self._turn(SIZE)).props("outline")
+        every(REFRESH_SECONDS, self._refresh)
+
+    def _filters(self, status: str, search: str) -> None:
+        known = status if status in list(Status) else "any"
+        self._search = ui.input("Search", value=search, on_change=self._anew)
+        self._search.props('outlined dense clearable debounce=250 aria-label="Search tasks"')
+        self._status = self._choice("Status", ["any", *Status], known)
+        self._priority = self._choice("Priority", ["any", *Priority], "any")
+        self._sort = self._choice("Order", list(SORTS), "newest")
+
+    def _choice(self, name: str, words: list[str], value: str) -> ui.select:
+        options = {str(word): str(word) for word in words}
+        choice = ui.select(options, label=name, value=value, on_change=self._anew)
+        return choice.props(f'outlined dense options-dense aria-label="{name}"').style(
+            "min-width: 8.5rem"
+        )
+
+    async def _anew(self, _event: Any) -> None:
+        self._offset = 0
+        await self._refresh()
+
+    async def _turn(self, step: int) -> None:
+        self._offset = max(0, self._offset + step)
+        await self._refresh()
+
+    def _query(self) -> TaskQuery:
+        by, reverse = SORTS[self._sort.value]
+        return TaskQuery(
+            statuses=() if self._status.value == "any" else (Status(self._status.value),),
+            priority=None if self._priority.value == "any" else Priority(self._priority.value),
+            text=self._search.value or None,
+            sort=Sort(by=by, reverse=reverse),
+            offset=self._offset,
+            limit=SIZE + 1,
+        )
+
+    async def _refresh(self) -> None:
+        query = self._query()
+        store = self._desk.archive if query.text or query.offset > 10_000 else self._desk.store
+        found = await store.find(query)
+        more, shown = len(found) > SIZE, found[:SIZE]
+        counts = await self._desk.store.counts()
+        everything = sum(counts.by_status.values())
+        self._head.set_content(f"<h1>Tasks <small class='quiet'>{everything:,}</small></h1>")
+        if shown:
+            self._table.set_content(task_table(shown, self._desk.clock.now()))
+            words = f"{self._offset + 1:,} to {self._offset + len(shown):,}"
+        else:
+            text = "No task fits." if everything else "No tasks yet."
+            self._table.set_content(f'<p class="empty">{text}</p>')
+            words = ""
+        self._where.set_content(f'<span class="quiet">{words}</span>')
+        self._back.set_enabled(self._offset > 0)
+        self._next.set_enabled(more)

@@ -1,0 +1,276 @@
+"""The dashboard in a real browser: every control, live, and nothing from elsewhere."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from tests.pool.conftest import eventually
+from tests.web.conftest import Site
+
+pytestmark = [
+    pytest.mark.needs("chromium"),
+    # Playwright leaves its loop to the garbage collector.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+expect.set_options(timeout=30_000)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        path = next(filter(None, map(shutil.which, NAMES)))
+        flags = ["--no-sandbox"] if os.geteuid() == 0 else []
+        browser = playwright.chromium.launch(executable_path=path, args=flags)
+        yield browser
+        browser.close()
+
+
+class Visitor:
+    """A page that remembers everything that went wrong."""
+
+    def __init__(self, browser: Browser, site: Site, **options: Any) -> None:
+        options.setdefault("viewport", {"width": 1440, "height": 900})
+        self.context = browser.new_context(**options)
+        self.page: Page = self.context.new_page()
+        self.page.set_default_timeout(30_000)
+        self.site = site
+        self.problems: list[str] = []
+        self.requests: set[str] = set()
+        self.page.on("console", self._heard)
+        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
+        self.page.on("request", lambda request: self.requests.add(request.url))
+
+    def _heard(self, message: Any) -> None:
+        if message.type == "error":
+            self.problems.append(message.text)
+
+    def enter(self) -> Page:
+        self.page.goto(self.site.login_link())
+        expect(self.page.get_by_role("heading", name="Worker pool")).to_be_visible()
+        return self.page
+
+    def close(self) -> None:
+        self.context.close()
+
+
+@pytest.fixture
+def visitor(browser: Browser, site: Site) -> Iterator[Visitor]:
+    visitor = Visitor(browser, site)
+    yield visitor
+    visitor.close()
+    assert visitor.problems == []
+    foreign = [
+        url
+        for url in visitor.requests
+        if not url.startswith((site.url, site.url.replace("http", "ws"), "data:", "blob:"))
+    ]
+    assert foreign == []
+
+
+def goto(visitor: Visitor, path: str) -> Page:
+    visitor.page.goto(visitor.site.url + path)
+    return visitor.page
+
+
+def test_the_pool_is_live_without_a_reload(visitor: Visitor) -> None:
+    page, site = visitor.enter(), visitor.site
+    expect(page.locator(".worker")).to_have_count(2)
+    held = site.project.hold("live", "--title", "A task to watch")
+    expect(page.locator(".worker", has_text="A task to watch")).to_have_count(1)
+    expect(page.locator(".worker .badge.busy")).to_have_count(1)
+    site.project.let_go("live")
+    expect(page.locator(".worker .badge.busy")).to_have_count(0)
+    row = page.locator("tr", has_text="A task to watch")
+    expect(row.locator(".badge")).to_have_text("completed")
+    expect(page.locator(".chart svg")).to_have_count(2)
+    row.get_by_role("link").click()
+    expect(page).to_have_url(f"{site.url}/tasks/{held}")
+
+
+def test_pause_resume_and_scale(visitor: Visitor) -> None:
+    page, site = visitor.enter(), visitor.site
+    page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_text("The queue is paused: nothing new is started.")).to_be_visible()
+    assert site.get("/api/queue")["paused"] is True
+    page.get_by_role("button", name="Resume").click()
+    expect(page.get_by_role("button", name="Pause")).to_be_visible()
+    page.get_by_role("button", name="More workers").click()
+    expect(page.locator(".worker")).to_have_count(3)
+    page.get_by_role("button", name="Fewer workers").click()
+    expect(page.locator(".worker")).to_have_count(2)
+
+
+def test_a_task_is_added_by_the_form(visitor: Visitor) -> None:
+    page, site = visitor.enter(), visitor.site
+    page.get_by_role("button", name="Add a task").click()
+    page.get_by_role("button", name="Add the task").click()
+    expect(page.get_by_role("alert").get_by_text("command")).to_be_visible()
+    page.get_by_label("Command").fill("printf '\\033[31mred\\033[0m <b>plain</b>\\n'; echo found")
+    page.get_by_label("Title").fill("From the form")
+    page.get_by_role("button", name="Add the task").click()
+    expect(page.get_by_role("heading", name="From the form")).to_be_visible()
+    expect(page.locator("h1 .badge")).to_have_text("completed")
+    task = page.url.rpartition("/")[2]
+    assert site.get(f"/api/workers/tasks/{task}")["history"][0]["actor"] == "dashboard"
+    terminal = page.get_by_role("log", name="Output of the task")
+    expect(terminal.get_by_text("red", exact=True)).to_have_attribute("style", "color:#ff8a80")
+    expect(terminal.get_by_text("<b>plain</b>")).to_be_visible()
+    page.get_by_label("Search the output").fill("foun")
+    expect(terminal.locator("mark")).to_have_text("foun")
+    expect(terminal.get_by_text("plain")).to_have_count(0)
+    expect(page.get_by_text("it completed at")).to_be_visible()
+
+
+def test_a_running_task_is_followed_and_cancelled(visitor: Visitor) -> None:
+    page, site = visitor.enter(), visitor.site
+    task = site.add("for i in $(seq 1 1000); do echo line $i; sleep 0.1; done", title="Talker")
+    goto(visitor, f"/tasks/{task}")
+    terminal = page.get_by_role("log", name="Output of the task")
+    expect(terminal.get_by_text("line 3", exact=True)).to_be_attached()
+    expect(terminal.get_by_text("line 15", exact=True)).to_be_attached()
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.locator("h1 .badge")).to_have_text("cancelled")
+    page.get_by_role("button", name="Try again").click()
+    expect(page.locator("h1 .badge")).to_have_text("running")
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.locator("h1 .badge")).to_have_text("cancelled")
+
+
+def test_changes_and_artifacts(visitor: Visitor) -> None:
+    page, site = visitor.enter(), visitor.site
+    task = site.add("true")
+    folder = site.project.agent / "artifacts" / task
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "changes.patch").write_text("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old <i>\n+new\n")
+    (folder / "a report.txt").write_text("hello")
+    goto(visitor, f"/tasks/{task}")
+    expect(page.locator("pre.diff .del")).to_have_text("-old <i>")
+    expect(page.locator("pre.diff .add")).to_have_text("+new")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="a report.txt").click()
+    assert download.value.path().read_text() == "hello"
+
+
+def test_tasks_are_searched_filtered_and_paged(visitor: Visitor) -> None:
+    page, site = visitor.enter(), visitor.site
+    site.project.run("queue", "pause")
+    ids = site.project.add_all([{"command": "true", "title": f"Page {n:03}"} for n in range(120)])
+    goto(visitor, "/tasks")
+    expect(page.locator("tbody tr")).to_have_count(50)
+    expect(page.locator("tbody tr").first).to_contain_text("Page 119")
+    page.get_by_role("button", name="Later").click()
+    expect(page.locator("tbody tr").first).to_contain_text("Page 069")
+    page.get_by_role("button", name="Earlier").click()
+    page.keyboard.press("Escape")
+    page.locator("body").press("/")
+    page.keyboard.type("page 07")
+    expect(page.locator("tbody tr")).to_have_count(10)
+    page.get_by_label("Search tasks").fill("no such thing")
+    expect(page.get_by_text("No task fits.")).to_be_visible()
+    page.get_by_label("Search tasks").fill("")
+    page.get_by_role("combobox", name="Order").click()
+    page.get_by_role("option", name="oldest").click()
+    page.get_by_role("combobox", name="Status").click()
+    page.get_by_role("option", name="pending").click()
+    expect(page.locator("tbody tr").first).to_contain_text("Page 000")
+    site.project.run("task", "cancel", *ids)
+    site.project.run("queue", "resume")
+    expect(page.get_by_text("No task fits.")).to_be_visible()
+
+
+def test_dead_letters_are_retried_and_given_up(visitor: Visitor) -> None:
+    page, site = visitor.enter(), visitor.site
+    for letter in site.get("/api/dlq"):
+        site.call("DELETE", f"/api/dlq/{letter['taskId']}")
+    goto(visitor, "/dead-letters")
+    expect(page.get_by_text("No dead letters. Nothing has failed for good.")).to_be_visible()
+    flag = site.project.root / "mended"
+    tasks = [site.add(f"test -e {flag}") for _ in range(3)]
+    expect(page.get_by_role("checkbox", name="Choose task")).to_have_count(3)
+    expect(page.get_by_role("button", name="Try again")).to_be_disabled()
+    flag.touch()
+    page.get_by_role("checkbox", name=f"Choose task {tasks[0]}").click()
+    page.get_by_role("button", name="Try again").click()
+    expect(page.get_by_role("checkbox", name="Choose task")).to_have_count(2)
+    page.get_by_role("checkbox", name="All").click()
+    page.get_by_role("button", name="Give up").click()
+    page.get_by_role("dialog").get_by_role("button", name="Give up").click()
+    expect(page.get_by_text("No dead letters. Nothing has failed for good.")).to_be_visible()
+    statuses = [site.project.status(task) for task in tasks]
+    assert statuses == ["completed", "cancelled", "cancelled"]
+
+
+def test_events_are_fed(visitor: Visitor) -> None:
+    page, site = visitor.enter(), visitor.site
+    goto(visitor, "/events")
+    task = site.add("true")
+    expect(page.locator(".feed li", has_text=task).first).to_be_visible()
+    page.get_by_label("Search events").fill("task.completed")
+    expect(page.locator(".feed li", has_text=task)).to_have_count(1)
+
+
+def test_a_page_comes_back_after_the_gateway_was_killed(browser: Browser, site: Site) -> None:
+    visitor = Visitor(browser, site)
+    page = visitor.enter()
+    site.kill()
+    title = "Added while nobody was there"
+    site.project.add("true", "--title", title)
+    expect(page.locator("tr", has_text=title).locator(".badge")).to_have_text("completed")
+    visitor.close()
+
+
+def test_a_page_that_is_not_there(visitor: Visitor) -> None:
+    visitor.enter()
+    page = goto(visitor, "/tasks/01ZZZZ")
+    expect(page.get_by_role("heading", name="No such task")).to_be_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [375, 1440])
+def test_every_page_fits_and_has_names(
+    browser: Browser, site: Site, scheme: Any, width: int
+) -> None:
+    visitor = Visitor(browser, site, viewport={"width": width, "height": 812}, color_scheme=scheme)
+    page = visitor.enter()
+    task = site.add("echo a rather long line; " * 20, title="A long title " * 10)
+    for path in ("/", "/tasks", f"/tasks/{task}", "/dead-letters", "/events", "/new"):
+        goto(visitor, path)
+        expect(page.locator("h1").first).to_be_visible()
+        eventually(lambda: page.evaluate("document.body.className").find(f"body--{scheme}") >= 0)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+        nameless = page.evaluate(
+            "[...document.querySelectorAll('button, a, input')].filter(e => !(e.innerText"
+            " || e.closest('[role=checkbox]')?.textContent"
+            " || e.closest('[role=checkbox][aria-label]')"
+            " || e.getAttribute('aria-label') || e.labels?.length || e.title)).length"
+        )
+        assert nameless == 0, path
+    assert page.evaluate("document.documentElement.lang") == "en-US"
+    assert visitor.problems == []
+    visitor.close()
+
+
+def test_the_keyboard_is_enough(visitor: Visitor) -> None:
+    page = visitor.enter()
+    page.keyboard.press("Tab")
+    expect(page.locator(":focus")).to_have_text("Skip to the content")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    expect(page.locator(":focus")).to_have_text("Tasks")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(f"{visitor.site.url}/tasks")
+
+
+def test_the_look_can_be_chosen_and_stays(visitor: Visitor) -> None:
+    page = visitor.enter()
+    page.get_by_role("button", name="Light or dark").click()
+    expect(page.locator("body.body--dark")).to_be_attached()
+    page.reload()
+    expect(page.locator("body.body--dark")).to_be_attached()
