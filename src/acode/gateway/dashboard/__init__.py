@@ -22,6 +22,7 @@ def load(desk: Desk) -> FastAPI:
         app,
         title="acode",
         dark=None,
+        language="en-US",
         tailwind=False,
         reconnect_timeout=RECONNECT_SECONDS,
         show_welcome_message=False,
