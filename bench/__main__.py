@@ -12,6 +12,7 @@ from bench import (
     adoption,
     claiming,
     crowd,
+    embedded,
     latency,
     limits,
     listing,
@@ -36,6 +37,7 @@ QUESTIONS: dict[str, Callable[[Shelf, Scale], Iterable[Line]]] = {
     "crowd": crowd.measure,
     "limits": limits.measure,
     "adoption": adoption.measure,
+    "embedded": embedded.measure,
 }
 
 

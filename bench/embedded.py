@@ -1,0 +1,215 @@
+"""What does a pool inside a program cost, and how quick is it beside other queues?
+
+Durable: 20,000 no-ops from submit to the last result, SQLite with fsync, four worker processes.
+Peers get fewer, and Redis keeps nothing on disk for them. Inline: a store in memory beside a bare
+asyncio.Queue with as many consumers, which keeps nothing at all.
+"""
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from statistics import median
+from typing import Any
+
+import acode
+from bench.filled import Shelf
+from bench.queues import PROCESSES, peers
+from bench.report import Line, Pair, at_least, at_most, duration
+from bench.rounds import Rounds, Scale, seconds
+
+PEER_TASKS = 2000
+CONSUMERS = 3
+SAMPLES = 200
+OURS, EXECUTOR, BARE = "ours", "ProcessPoolExecutor, keeps nothing", "asyncio.Queue"
+BATCH = 1000
+
+
+@acode.handler("bench-noop")
+def noop(_ctx: acode.SyncContext) -> int:
+    return time.monotonic_ns()
+
+
+@acode.handler("bench-noop-inline")
+async def noop_inline(_ctx: acode.Context) -> int:
+    return 0
+
+
+def measure(shelf: Shelf, scale: Scale) -> Iterator[Line]:
+    """Throughput and latency beside peers, then the price of being inline, then memory."""
+    with peers() as others:
+        yield from _throughput(shelf, scale, {name: p.drive for name, p in others.items()})
+        yield from _latency(shelf, scale, {name: p.latency for name, p in others.items()})
+    yield from _inline(scale)
+    yield from _memory(shelf)
+
+
+def _throughput(
+    shelf: Shelf, scale: Scale, others: dict[str, Callable[[int], None]]
+) -> Iterator[Line]:
+    few = min(PEER_TASKS, scale.tasks)
+
+    def rate(drive: Callable[[int], None], tasks: int) -> Callable[[], float]:
+        return lambda: tasks / seconds(lambda: drive(tasks))
+
+    turns = {OURS: lambda: _our_rate(shelf.fresh().root, scale.tasks)}
+    turns |= {name: rate(drive, few) for name, drive in others.items()}
+    turns[EXECUTOR] = rate(_executor, scale.tasks)
+    rounds = Rounds(turns, scale.rounds)
+    for name in (*others, EXECUTOR):
+        goal = 3 if name in others else None
+        yield at_least("durable no-ops, 4 processes", Pair(rounds, OURS, name), goal)
+
+
+def _our_rate(directory: str, tasks: int) -> float:
+    return asyncio.run(_durable(f"sqlite:///{directory}/queue.db", tasks))
+
+
+async def _durable(url: str, tasks: int) -> float:
+    options: dict[str, Any] = {"isolation": "process", "workers": PROCESSES, "queue_size": tasks}
+    async with acode.Pool(store=url, **options) as pool:
+        begin = time.perf_counter()
+        handles: list[Any] = []
+        for _ in range(0, tasks, BATCH):
+            handles += await pool.submit_many(noop, [()] * BATCH)
+        for handle in handles:
+            await handle.result()
+        return tasks / (time.perf_counter() - begin)
+
+
+def _executor(tasks: int) -> None:
+    with ProcessPoolExecutor(PROCESSES) as executor:
+        for future in [executor.submit(time.monotonic_ns) for _ in range(tasks)]:
+            future.result()
+
+
+def _latency(shelf: Shelf, scale: Scale, others: dict[str, Callable[[], float]]) -> Iterator[Line]:
+    count = SAMPLES if scale.rounds > 2 else SAMPLES // 4
+    samples: dict[str, list[float]] = {name: [] for name in (OURS, *others)}
+    with asyncio.Runner() as runner:
+        options: dict[str, Any] = {"isolation": "process", "workers": PROCESSES}
+        pool = acode.Pool(store=f"sqlite:///{shelf.fresh().root}/queue.db", **options)
+        runner.run(pool.start())
+        for _ in range(count):
+            samples[OURS].append(runner.run(_once(pool)))
+            for name, latency in others.items():
+                samples[name].append(latency())
+        runner.run(pool.stop())
+    for rank, label in ((0.5, "p50"), (0.99, "p99")):
+        ours = _percentile(samples[OURS], rank)
+        for name in others:
+            theirs = _percentile(samples[name], rank)
+            line = Line(
+                f"submit to start, idle, {label}", duration(ours), f"{name}: {duration(theirs)}"
+            )
+            yield line._replace(ratio=ours / theirs, goal="≤ 1x", met=ours <= theirs)
+
+
+async def _once(pool: acode.Pool) -> float:
+    begin = time.monotonic_ns()
+    handle = await pool.submit(noop)
+    return (await handle.result() - begin) / 1e9
+
+
+def _percentile(values: list[float], rank: float) -> float:
+    return sorted(values)[min(len(values) - 1, int(len(values) * rank))]
+
+
+def _inline(scale: Scale) -> Iterator[Line]:
+    turns = {
+        OURS: lambda: asyncio.run(_inline_cost(scale.tasks)),
+        BARE: lambda: asyncio.run(_queue_cost(scale.tasks)),
+    }
+    rounds = Rounds(turns, max(3, scale.rounds))
+    yield at_most("a no-op inline, in memory", Pair(rounds, OURS, BARE), 2)
+
+
+async def _inline_cost(tasks: int) -> float:
+    async with acode.Pool(workers=CONSUMERS, queue_size=BATCH) as pool:
+        begin = time.perf_counter()
+        for _ in range(0, tasks, BATCH):
+            handles = await pool.submit_many(noop_inline, [()] * BATCH)
+            for handle in handles:
+                await handle.result()
+        return (time.perf_counter() - begin) / tasks
+
+
+async def _queue_cost(tasks: int) -> float:
+    """The same with nothing but a queue: no ids, no history, no retries, no timeouts."""
+    queue: asyncio.Queue[asyncio.Future[int]] = asyncio.Queue()
+
+    async def work() -> int:
+        return 0
+
+    async def consume() -> None:
+        while True:
+            future = await queue.get()
+            future.set_result(await work())
+
+    loop = asyncio.get_running_loop()
+    consumers = [asyncio.create_task(consume()) for _ in range(CONSUMERS)]
+    begin = time.perf_counter()
+    for _ in range(0, tasks, BATCH):
+        futures = [loop.create_future() for _ in range(BATCH)]
+        for future in futures:
+            queue.put_nowait(future)
+        for future in futures:
+            await future
+    taken = (time.perf_counter() - begin) / tasks
+    for consumer in consumers:
+        consumer.cancel()
+    return taken
+
+
+_PROGRAM = """
+import asyncio, psutil, sys
+
+def used():
+    # Their own pages, and their share of those that are shared.
+    processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
+    print(sum(process.memory_full_info().pss for process in processes))
+
+async def bare():
+    await asyncio.sleep(0)
+    used()
+
+async def pool():
+    import acode
+
+    @acode.handler("hold")
+    async def hold(ctx):
+        await asyncio.sleep(3600)
+
+    async with acode.Pool(isolation=sys.argv[2], shutdown_timeout=0) as pool:
+        await pool.submit_many(hold, [()] * 3)
+        while pool.stats().active_workers < 3:
+            await asyncio.sleep(0.01)
+        await pool.submit_many(hold, [()] * 100)
+        used()
+        raise SystemExit
+
+if sys.argv[1] == "bare":
+    asyncio.run(bare())
+else:
+    asyncio.run(pool())
+"""
+
+
+def _memory(shelf: Shelf) -> Iterator[Line]:
+    bare = _used(shelf.fresh().root, "bare")
+    for isolation in ("inline", "process"):
+        above = _used(shelf.fresh().root, "pool", isolation) - bare
+        line = Line(f"3 workers, 100 waiting, {isolation}", f"{above / 1e6:.1f} MB", "")
+        yield line._replace(beside="above a bare loop", goal="≤ 20 MB", met=above <= 20e6)
+
+
+def _used(directory: str, *words: str) -> float:
+    path = os.path.join(directory, "memory.py")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(_PROGRAM)
+    command = [sys.executable, path, *words]
+    runs = [subprocess.run(command, capture_output=True, text=True).stdout for _ in range(3)]
+    return median(float(run.split()[0]) for run in runs)

@@ -1,0 +1,162 @@
+"""Other queues for Python functions, each with a worker of four processes, for as long as needed.
+
+Whoever is not installed is left out. Redis keeps nothing on disk here, which favours its users.
+"""
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+from bench.handlers import REDIS
+
+PROCESSES = 4
+READY_SECONDS = 60.0
+REST_SECONDS = 0.002
+
+
+class Peer(NamedTuple):
+    """How a queue is driven."""
+
+    drive: Callable[[int], None]
+    """Submit so many no-ops and wait until all are done."""
+    latency: Callable[[], float]
+    """Seconds from a submission to the start of the function, while everything is idle."""
+
+
+@contextmanager
+def peers() -> Iterator[dict[str, Peer]]:
+    """Every queue that is installed."""
+    with ExitStack() as stack:
+        directory = stack.enter_context(tempfile.TemporaryDirectory())
+        found: dict[str, Peer] = {}
+        if shutil.which("redis-server"):
+            os.environ[REDIS] = f"{directory}/redis.sock"
+            words = ("redis-server", "--port", "0", "--save", "", "--dir", directory)
+            stack.enter_context(_process(*words, "--unixsocket", os.environ[REDIS]))
+            _until(lambda: os.path.exists(os.environ[REDIS]))
+            for name, (library, command, make) in _ON_REDIS.items():
+                if find_spec(library):
+                    stack.enter_context(_process(sys.executable, *command))
+                    found[name] = make()
+        for name, peer in found.items():
+            print(f"  waiting for {name}", file=sys.stderr, flush=True)
+            peer.drive(50)  # its workers are up when they have done something
+        yield found
+
+
+@contextmanager
+def _process(*words: str) -> Iterator[None]:
+    quiet = subprocess.DEVNULL
+    process = subprocess.Popen(words, stdout=quiet, stderr=quiet)
+    try:
+        yield
+    finally:
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _until(condition: Callable[[], Any]) -> None:
+    end = time.monotonic() + READY_SECONDS
+    while not condition():
+        if time.monotonic() > end:
+            raise SystemExit("a peer does not come to its end")
+        time.sleep(REST_SECONDS)
+
+
+class _Loop:
+    """One event loop for all rounds: connections belong to it."""
+
+    def __init__(self) -> None:
+        self._runner = asyncio.Runner()
+
+    def run(self, work: Any) -> Any:
+        return self._runner.run(work)
+
+
+def _taskiq() -> Peer:
+    from bench.handlers_taskiq import broker, noop
+
+    loop = _Loop()
+    loop.run(broker.startup())
+
+    async def one() -> float:
+        begin = time.monotonic_ns()
+        task = await noop.kiq()
+        result = await task.wait_result(check_interval=REST_SECONDS)
+        return float(result.return_value - begin) / 1e9
+
+    async def many(times: int) -> None:
+        tasks: list[Any] = []
+        for _ in range(0, times, 100):
+            tasks += await asyncio.gather(*(noop.kiq() for _ in range(100)))
+        for task in tasks:
+            await task.wait_result(check_interval=REST_SECONDS, timeout=READY_SECONDS)
+
+    return Peer(lambda times: loop.run(many(times)), lambda: loop.run(one()))
+
+
+def _saq() -> Peer:
+    from bench.handlers_saq import queue
+
+    loop = _Loop()
+
+    async def one() -> float:
+        begin = time.monotonic_ns()
+        started: int = await queue.apply("noop")
+        return (started - begin) / 1e9
+
+    async def many(times: int) -> None:
+        for _ in range(0, times, 100):
+            await asyncio.gather(*(queue.enqueue("noop") for _ in range(100)))
+        while await queue.count("incomplete"):  # noqa: ASYNC110 -- there is no event
+            await asyncio.sleep(REST_SECONDS)
+
+    return Peer(lambda times: loop.run(many(times)), lambda: loop.run(one()))
+
+
+def _dramatiq() -> Peer:
+    from bench.handlers_dramatiq import broker, noop, results
+
+    def one() -> float:
+        begin = time.monotonic_ns()
+        message = noop.send()
+        started: int = message.get_result(backend=results, block=True, timeout=60_000)
+        return (started - begin) / 1e9
+
+    def many(times: int) -> None:
+        for _ in range(times):
+            noop.send()
+        broker.join("default", interval=int(1000 * REST_SECONDS) or 1)
+
+    return Peer(many, one)
+
+
+_ON_REDIS: dict[str, tuple[str, list[str], Callable[[], Peer]]] = {
+    "taskiq": (
+        "taskiq_redis",
+        ["-m", "taskiq", "worker", "bench.handlers_taskiq:broker", "--workers", str(PROCESSES)],
+        _taskiq,
+    ),
+    "SAQ": (
+        "saq",
+        ["-m", "saq", "bench.handlers_saq.settings", "--workers", str(PROCESSES)],
+        _saq,
+    ),
+    "Dramatiq": (
+        "dramatiq",
+        ["-m", "dramatiq", "bench.handlers_dramatiq", "-p", str(PROCESSES), "-t", "1"],
+        _dramatiq,
+    ),
+}
