@@ -45,7 +45,7 @@ from acode.store.base import Store
 
 DAY_MS = 86_400_000
 TIDY_SECONDS = 600.0
-DEEPEST = 16
+DEEPEST = 64
 SHORT_MS = 8.0
 """Attempts that take less than this together may be in the hands of a worker at once."""
 LIMITS = {"workers": 1, "queue_size": 1, "task_timeout": 0.001, "stall_timeout": 0.01}
@@ -229,9 +229,9 @@ class Heart:
             self._on_end(event)
         elif isinstance(event, TaskAssigned):
             self._statistics.waits(-1)
-        log(event)
         if self.stream.is_read:
             self.stream.tell(event)
+        log(event)
 
     def _on_end(self, event: TaskEnded) -> None:
         status = event.status
@@ -273,6 +273,10 @@ class Heart:
         if self.stream.is_read:
             for task_id in task_ids:
                 self.stream.put("task.added", {"taskId": task_id, "status": Status.PENDING.value})
+        self.expect()
+
+    def expect(self) -> None:
+        """Tasks are coming: whoever is free looks, and may claim in the commit that stores them."""
         if any(slot.is_free for slot in self._roster):
             self.bell.ring()
 

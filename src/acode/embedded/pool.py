@@ -195,6 +195,7 @@ class Pool:
         ]
 
     async def _add(self, heart: Heart, new: list[Submission]) -> list[Added]:
+        heart.expect()
         try:
             return await heart.store.add(new, actor=ACTOR, queue_size=self._wanted.queue_size)
         except QueueFull as error:

@@ -22,6 +22,8 @@ class Circuits:
 
     def allowances(self) -> dict[Circuit, int]:
         """How many tasks each circuit that is not sound lets through now."""
+        if not self._states:
+            return {}
         now = self._clock.now()
         return {
             circuit: breaker.admits(state, self._settings, now)
