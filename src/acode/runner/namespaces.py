@@ -83,11 +83,11 @@ def _unshare_as_user(flags: int) -> None:
     set_dumpable(True)  # else these files would be root's
     unshare(CLONE_NEWUSER | flags)
     for name, text in (
-        ("setgroups", "deny"),
-        ("uid_map", f"{user} {user} 1"),
-        ("gid_map", f"{group} {group} 1"),
+        ("setgroups", b"deny"),
+        ("uid_map", b"%d %d 1" % (user, user)),
+        ("gid_map", b"%d %d 1" % (group, group)),
     ):
-        with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
+        with open(f"/proc/self/{name}", "wb") as file:
             file.write(text)
 
 
