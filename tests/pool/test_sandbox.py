@@ -250,6 +250,10 @@ socket.create_connection(s.getsockname(), 5)
 """
 
 
+def test_nothing_is_said_where_everything_is_enforced(confined: Confined) -> None:
+    assert confined.pool.start(count=1).err == ""
+
+
 def test_nothing_is_kept_from_a_task_where_the_user_says_so(confined: Confined) -> None:
     confined.pool.configure(sandbox={"level": "off"})
     confined.pool.start(count=1)
@@ -313,3 +317,16 @@ def test_a_checkpoint_outlives_a_worker_that_is_killed(confined: Confined) -> No
     os.kill(worker, signal.SIGKILL)
     assert pool.wait(task).code == 0
     assert pool.output(task).endswith("half")
+
+
+@pytest.mark.parametrize(("known", "said"), [("0", "Landlock is missing"), ("2", "emptying files")])
+def test_what_the_kernel_cannot_enforce_is_said(confined: Confined, known: str, said: str) -> None:
+    pool = confined.pool
+    pool.env |= {"PYTHONPATH": str(Path(__file__).parent / "faults"), "LANDLOCK": known}
+    done = pool.start(count=1)
+    assert "warning: on this machine tasks are not kept from " in done.err
+    assert said in done.err
+    assert said in (pool.agent / "logs" / "daemon.log").read_text()
+    assert said in pool.run("doctor").out
+    wrote = [f"echo x > {confined.home}/redirect"]
+    assert bool(confined.succeeded(wrote, "scratch")) == (known == "0")

@@ -55,6 +55,7 @@ def start(context: Context) -> int:
         size = _first_size(context, options)
         screen.said(f"Starting worker pool with {number(size, 'worker')}...")
         screen.flush()
+    _tell_gaps(context)
     if context.args.foreground:
         become(options)
     with screen.working("starting the workers"):

@@ -7,7 +7,9 @@ from acode.model.failure import Failure, FailureCode
 from acode.policy.blocked import blocked
 from acode.policy.failures import permanent
 
-HINT = "see docs/how-to/confine-tasks.md for what is refused; split the work, or do it by hand"
+HINT = (
+    "if it is really meant, do it by hand; sandbox.blockedCommands holds the patterns of your own"
+)
 _KIND = permanent(FailureCode.BLOCKED_COMMAND, HINT, final=True)
 
 
