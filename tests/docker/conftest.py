@@ -18,9 +18,11 @@ from acode.runner.container.order import order_of
 from acode.runner.container.plan import Plan
 from acode.runner.container.seat import Seat
 from acode.runner.container.standin import Told, fork_stand_in
+from acode.runner.identity import myself
 from acode.runner.pipes import Pipes, read_available
 from tests.docker.engines import TestEngine
 from tests.docker.images import BUSYBOX
+from tests.docker.project import DockerProject
 
 USER = 1234
 
@@ -83,6 +85,8 @@ class Box:
             os.makedirs(path, exist_ok=True)
             os.chown(path, USER, USER)
         os.makedirs(agent / "run" / "containers", exist_ok=True)
+        # A pool of another test on the same engine must not take it for nobody's.
+        (agent / "run" / "daemon.lock").write_bytes(msgspec.json.encode(myself()))
         self.name = name
         self.plan = self._plan()
         self._seat: Seat | None = None
@@ -160,3 +164,10 @@ def make_box(engine: Engine, tmp_path: Path) -> Iterator[MakeBox]:
 def box(make_box: MakeBox) -> Box:
     """One that runs."""
     return make_box().start()
+
+
+@pytest.fixture
+def project(tmp_path: Path, docker: TestEngine) -> Iterator[DockerProject]:
+    made = DockerProject(tmp_path / "project", docker)
+    yield made
+    made.close()

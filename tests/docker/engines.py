@@ -33,9 +33,9 @@ class TestEngine:
 
     __test__ = False
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, label: str = "") -> None:
         self.name = name
-        self.directory = home(name)
+        self.directory = home(name + label)
         self.socket = str(self.directory / "engine.sock")
 
     @property
@@ -104,13 +104,16 @@ class TestEngine:
         """A command that sees the network as the engine does."""
         return ["nsenter", f"--net=/proc/{self.guardian}/ns/net", *command]
 
-
-def stop_all() -> None:
-    """End what this run has started, and wait until nothing is left of it."""
-    for name in ("docker", "podman"):
+    def stop(self) -> None:
+        """End it, and wait until nothing is left of it."""
         with suppress(FileNotFoundError, ProcessLookupError):
-            pid = int((home(name) / "guardian.pid").read_text())
-            descriptor = os.pidfd_open(pid)
-            os.kill(pid, signal.SIGTERM)
+            descriptor = os.pidfd_open(self.guardian)
+            os.kill(self.guardian, signal.SIGTERM)
             select.select([descriptor], [], [], START_SECONDS)
             os.close(descriptor)
+
+
+def stop_all() -> None:
+    """End what this run has started for all its tests."""
+    for name in ("docker", "podman"):
+        TestEngine(name).stop()

@@ -1,5 +1,8 @@
 """Container engines for the tests that need one: started by the first, ended with the run."""
 
+import os
+from collections.abc import Iterator
+
 import pytest
 
 from tests.docker import images
@@ -18,8 +21,16 @@ def podman() -> TestEngine:
     return _started("podman")
 
 
-def _started(name: str) -> TestEngine:
-    engine = TestEngine(name).start()
+@pytest.fixture
+def own_docker() -> Iterator[TestEngine]:
+    """An engine for one test alone, which may do to it what it likes."""
+    engine = _started("docker", f"-{os.getpid()}")
+    yield engine
+    engine.stop()
+
+
+def _started(name: str, label: str = "") -> TestEngine:
+    engine = TestEngine(name, label).start()
     with engine.alone():
         images.ensure(engine.wait().api, images.BUSYBOX, images.GIT, images.BARE)
     return engine

@@ -319,8 +319,9 @@ def test_tools_are_there_for_tasks_and_their_versions_in_the_log(
     assert pool_project.output(task).startswith("frobnicate 7.3\ngit version ")
 
 
-@pytest.mark.req("027-ERR-006")
+@pytest.mark.req("027-ERR-006", "027b-FR-003", "027b-NFR-008", "027b-AC-008")
 def test_containers_are_refused_or_replaced_as_the_settings_say(pool_project: PoolProject) -> None:
+    pool_project.env["DOCKER_HOST"] = "unix:///nowhere/docker.sock"
     docker = {"fallbackToLocal": False}
     pool_project.configure(workers={"mode": "docker", "docker": docker})
     problem_of(pool_project.run("worker", "start"), 1, "WORKER-006")
@@ -328,6 +329,10 @@ def test_containers_are_refused_or_replaced_as_the_settings_say(pool_project: Po
     done = pool_project.start("--mode", "docker", "--keep-containers")
     assert "acode: WORKER-006: " in done.err
     assert pool_project.pool()["mode"] == "process"
+    task = pool_project.add("echo hello", "--mode", "docker")
+    assert pool_project.wait(task).code == 0
+    assert pool_project.output(task) == "hello"
+    assert f"task {task} runs as a process" in pool_project.daemon_log()
 
 
 @pytest.mark.req("027-FR-028")

@@ -34,7 +34,9 @@ def run_arguments(parser: Parser) -> None:
     parser.add_argument("file", metavar="FILE", help=FILE_HELP)
     size_arguments(parser)
     # The rest of what a start may be told.
-    parser.set_defaults(autoscale=False, keep_worktrees=False, foreground=False)
+    parser.set_defaults(
+        autoscale=False, keep_worktrees=False, keep_containers=False, foreground=False
+    )
 
 
 def run(context: Context) -> int:

@@ -2,22 +2,18 @@
 
 import os
 from argparse import Namespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from acode.cli.context import Context
 from acode.cli.parser import Parser, values, whole_number
-from acode.cli.render import complain
 from acode.engine.launch import become, launch
 from acode.engine.lock import holder
 from acode.engine.options import DaemonOptions
 from acode.engine.tools import locate
-from acode.errors import DockerUnavailable, PoolRunning, WorkerStartFailed
+from acode.errors import PoolRunning, WorkerStartFailed
 from acode.human import number
 from acode.keys import login_link
 from acode.model.task import Mode
-
-if TYPE_CHECKING:
-    from acode.settings import Settings
 
 
 def start_arguments(parser: Parser) -> None:
@@ -67,14 +63,15 @@ def start(context: Context) -> int:
 
 def daemon_options(context: Context) -> DaemonOptions:
     """What the command line asks of the daemon, within the settings."""
-    args, settings = context.args, context.app.settings
+    args = context.args
     return DaemonOptions(
         root=context.app.project.root,
         config=_config_file(args),
         count=_count(context),
-        mode=_mode(Mode(args.mode or settings.workers.mode), settings),
+        mode=_mode(context),
         autoscale=args.autoscale,
         keep_worktrees=args.keep_worktrees,
+        keep_containers=args.keep_containers,
         foreground=args.foreground,
     )
 
@@ -97,15 +94,14 @@ def _count(context: Context) -> int | None:
     return int(within)
 
 
-def _mode(wanted: Mode, settings: "Settings") -> Mode:
-    """Containers only where they can be had; processes in their place only where that is fine."""
+def _mode(context: Context) -> Mode:
+    """As asked for, if it can be had."""
+    wanted = Mode(context.args.mode or context.app.settings.workers.mode)
     if wanted is Mode.PROCESS:
         return wanted
-    problem = "this version runs tasks as processes only, not in containers"
-    if not settings.workers.docker.fallback_to_local:
-        raise DockerUnavailable(problem)
-    complain(DockerUnavailable(problem, "going on with processes, as workers.docker allows"))
-    return Mode.PROCESS
+    from acode.cli.containers import usable_mode  # only where somebody wants containers
+
+    return usable_mode(context)
 
 
 def _first_size(context: Context, options: DaemonOptions) -> int:

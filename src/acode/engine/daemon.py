@@ -102,6 +102,7 @@ class Daemon:
         await self._engine.stop(hurry=lambda: self._hurried)
         await self._control.stop()
         await self._gateway.stop()
+        await self._engine.close()
         self._events.emit(PoolNote("info", "stopped"))
         self._journal.close()
 
@@ -284,10 +285,13 @@ def _settings(options: DaemonOptions, project: Project) -> preferences.Settings:
     path = options.config or project.config_file
     there = options.config is not None or os.path.exists(path)
     settings = preferences.load(path if there else None, os.environ)
+    docker = settings.workers.docker
+    keep = options.keep_containers or docker.keep_containers
     workers = replace(
         settings.workers,
         count=options.count or settings.workers.count,
         mode=options.mode or settings.workers.mode,
+        docker=replace(docker, keep_containers=keep),
     )
     autoscale = replace(settings.autoscale, enabled=options.autoscale or settings.autoscale.enabled)
     return replace(settings, workers=workers, autoscale=autoscale)

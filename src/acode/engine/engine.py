@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from acode.clock import Clock
 from acode.engine.bell import Bell, BellSocket
 from acode.engine.dispatcher import Dispatcher
+from acode.engine.harbour import Harbour
 from acode.engine.janitor import Janitor
 from acode.engine.monitor import Monitor
 from acode.engine.orders import Orders
@@ -52,6 +53,7 @@ class Engine:
         pauses = Pauses(clock, project.pauses_file)
         dispatcher = Dispatcher(self.store, self.roster, orders, settings, clock, events, pauses)
         self.dispatcher = dispatcher
+        self._harbour = Harbour(settings, config, environ, self.roster, clock, events)
         self._supervisor = Supervisor(
             self.roster,
             dispatcher,
@@ -61,6 +63,7 @@ class Engine:
             clock,
             events,
             self.bell,
+            self._harbour,
         )
         self.pool = Pool(self.roster, self._supervisor, dispatcher, settings, clock, events)
         self.recovery = Recovery()
@@ -83,15 +86,21 @@ class Engine:
         self.reporting = Reporting(
             project, settings, self.store, self.roster, dispatcher, clock, events
         )
-        self._services = [
-            Service("dispatcher", dispatcher.tick, events, self.bell),
+        self._services = self._made_services(janitor)
+
+    def _made_services(self, janitor: Janitor) -> list[Service]:
+        events = self.roster.events
+        services = [
+            Service("dispatcher", self.dispatcher.tick, events, self.bell),
             Service("monitor", self.monitor.tick, events),
+            Service("containers", self._harbour.tick, events),
             Service("health", self.pool.watch_health, events),
             Service("janitor", janitor.tick, events),
             Service("sweeper", self._sweeper.tick, events, self._sweeper.bell),
         ]
-        if settings.autoscale.enabled:
-            self._services.append(Service("autoscaler", self.pool.autoscale, events))
+        if self._settings.autoscale.enabled:
+            services.append(Service("autoscaler", self.pool.autoscale, events))
+        return services
 
     def _prepare(self) -> None:
         for folder in ("workers", "spool", "tmp", "checkpoints"):
@@ -103,6 +112,7 @@ class Engine:
         """Find out what became of everything, fill the pool, then begin to claim."""
         mode = self._settings.workers.mode
         self.recovery = await self._recoverer.recover(mode)
+        await self._harbour.adopt()
         self._bell_socket = BellSocket(os.path.join(self._run_dir, "bell.sock"), self.bell)
         await self.pool.fill(count, mode)
         await self.reporting.start()
@@ -120,8 +130,12 @@ class Engine:
         if self._bell_socket is not None:
             self._bell_socket.close()
             self._bell_socket = None
+        await self._harbour.close()
         await self._supervisor.close()
         await self.reporting.close()
+
+    async def close(self) -> None:
+        """Let go of the store; nobody may ask any more."""
         await self.store.close()
 
 

@@ -131,9 +131,10 @@ class Monitor:
         watched = self._watched.get(slot.id)
         if watched is None:
             return NOTHING
+        cpu, memory = _inside(slot)
         return {
-            "cpuPercent": round(watched.cpu_percent(), 1),
-            "memoryBytes": watched.use.own_bytes + watched.use.memory_bytes,
+            "cpuPercent": round(watched.cpu_percent() + cpu, 1),
+            "memoryBytes": watched.use.own_bytes + watched.use.memory_bytes + memory,
             "diskBytes": slot.disk_bytes,
         }
 
@@ -156,9 +157,12 @@ class Monitor:
     # The limits of the pool, and the machine.
 
     def _press(self) -> None:
+        inside = [_inside(slot) for slot in self._roster]
         load = Load(
-            sum(seen.use.own_bytes + seen.use.memory_bytes for seen in self._watched.values()),
-            sum(seen.cpu_percent() for seen in self._watched.values()),
+            sum(seen.use.own_bytes + seen.use.memory_bytes for seen in self._watched.values())
+            + sum(memory for _, memory in inside),
+            sum(seen.cpu_percent() for seen in self._watched.values())
+            + sum(cpu for cpu, _ in inside),
             *look(self._directory),
         )
         held = held_by(load, self._ceilings, self._held)
@@ -168,6 +172,12 @@ class Monitor:
             self._held = gauges
             self._events.emit(BackpressureChanged(hold.reason if hold else None))
             self._bell.ring()
+
+
+def _inside(slot: Slot) -> tuple[float, int]:
+    """Processor and memory of a worker's container, which is no part of its tree."""
+    used = slot.container_used
+    return (used.cpu_percent, used.memory_bytes) if used else (0.0, 0)
 
 
 def _sampled(watched: Watched) -> Sampled:

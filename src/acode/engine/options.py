@@ -14,6 +14,7 @@ class DaemonOptions(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode | None = None
     autoscale: bool = False
     keep_worktrees: bool = False
+    keep_containers: bool = False
     foreground: bool = False
     """Somebody reads standard error: the log goes there, too."""
     ready: int | None = None

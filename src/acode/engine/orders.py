@@ -10,6 +10,7 @@ from acode.model.task import Lease, Mode, TaskLimits, TaskSpec, WorkspaceKind
 from acode.policy.commands import SHELL, argv_of
 from acode.policy.limits import granted
 from acode.runner import function
+from acode.runner.container.seat import Wanted
 from acode.runner.environment import chosen
 from acode.settings import Settings
 from acode.settings.derived import task_ceilings, usual_limits
@@ -60,6 +61,20 @@ class Orders:
             title=_title(spec),
             agent=self._rules.get(spec.type),
             is_function=spec.type == "python",
+            wanted=self._wanted(spec),
+            passed=tuple(self._passed.get(spec.type, ())),
+        )
+
+    def _wanted(self, spec: TaskSpec) -> Wanted | None:
+        """The container that a task is to run in; None if it is to run as a process."""
+        if (spec.mode or self._settings.workers.mode) is Mode.PROCESS:
+            return None
+        image, share = spec.metadata.get("image"), spec.limits.cpu_percent
+        return Wanted(
+            image=str(image) if image else None,
+            memory_mb=spec.limits.memory_mb,
+            cpus=None if share is None else share / 100,
+            project_writable=spec.workspace is WorkspaceKind.PROJECT,
         )
 
     def limits(self, spec: TaskSpec) -> AttemptLimits:

@@ -14,7 +14,7 @@ from acode.workspace.state import FOLDER, directory_of
 
 def remembered_workers(run_dir: str) -> set[str]:
     """The ids of all workers of which anything is left."""
-    folders = ("workers", "spool", "tmp", "cgroups")
+    folders = ("workers", "spool", "tmp", "cgroups", "containers")
     return {name.partition(".")[0] for folder in folders for name in names(f"{run_dir}/{folder}")}
 
 
@@ -30,6 +30,7 @@ def remove_remains(worker: WorkerConfig) -> None:
             os.rmdir(folder)
     for name in (
         f"tmp/{worker.id}",
+        *(f"containers/{worker.id}{part}" for part in ("", ".json", ".secrets")),
         *_groups(worker.run_dir, worker.id),
         f"workers/{worker.id}.sock",
         f"workers/{worker.id}.json",

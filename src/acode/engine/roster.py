@@ -1,7 +1,7 @@
 """The workers of the pool, and what the daemon knows of each."""
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from acode.clock import ticks
 from acode.engine.port import Port
@@ -11,6 +11,9 @@ from acode.model.state import WORKER_MOVES, WorkerStatus
 from acode.model.task import CancelWish, Lease, Mode
 from acode.model.worker import ProcessIdentity, Worker
 from acode.observe.events import Events
+
+if TYPE_CHECKING:
+    from acode.runner.container.stats import Used
 
 LIVE = frozenset({WorkerStatus.IDLE, WorkerStatus.BUSY, WorkerStatus.ERROR})
 
@@ -48,6 +51,9 @@ class Slot:
         """Whether it reports the usage of whole trees."""
         self.disk_bytes = 0
         self.peak = Peak(None, 0)
+        self.container_id: str | None = None
+        self.container_used: Used | None = None
+        """What its container used when last looked at."""
         self.last_used = 0
         self.completed = 0
         self.failed = 0
@@ -116,6 +122,7 @@ class Slot:
             tasks_completed=self.completed,
             tasks_failed=self.failed,
             restarts=self.restarts,
+            container_id=self.container_id,
         )
 
 

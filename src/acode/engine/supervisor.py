@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from msgspec.structs import replace
 
@@ -11,6 +11,7 @@ from acode.clock import Clock
 from acode.engine.background import Background
 from acode.engine.bell import Bell
 from acode.engine.dispatcher import Dispatcher
+from acode.engine.harbour import Harbour
 from acode.engine.remains import remove_remains
 from acode.engine.roster import Roster, Slot
 from acode.engine.switchboard import OnGreeting, Switchboard
@@ -61,7 +62,9 @@ class Supervisor:
         clock: Clock,
         events: Events,
         bell: Bell,
+        harbour: Harbour,
     ) -> None:
+        self._harbour = harbour
         self._roster = roster
         self._dispatcher = dispatcher
         self._config = config
@@ -71,9 +74,18 @@ class Supervisor:
         self._bell = bell
         self._zygote = ZygoteHandle(clock, zygote_environ, self._on_exit_code)
         self._codes: dict[int, int] = {}
+        self._reasons: dict[str, str] = {}
+        """Why workers that we killed had to go."""
         self._background = Background(events)
         self._switchboard = Switchboard(
-            config.run_dir, dispatcher, clock, events, bell, self._background, self._on_free
+            config.run_dir,
+            dispatcher,
+            clock,
+            events,
+            bell,
+            self._background,
+            self._on_free,
+            harbour,
         )
         self._watched: dict[str, int] = {}
         self.closing = False
@@ -93,7 +105,7 @@ class Supervisor:
             forked = await self._zygote.fork(self._config_for(slot.id))
             if forked.process is None:
                 raise WorkerStartFailed(forked.error or "the worker ended at once")
-            await self.attach(slot, forked.process)
+            await self.attach(slot, forked.process, ready=self._harbour.prepare)
         except (AcodeError, OSError, TimeoutError) as error:
             self.unreachable(slot, str(error) or "it does not answer")
             return
@@ -109,6 +121,7 @@ class Supervisor:
         """A worker that could not be called: if it lives it must not go on by itself."""
         if slot.id in self._watched:
             self._events.emit(PoolNote("error", f"worker-{slot.id}: {reason}; it is killed"))
+            self._reasons[slot.id] = reason
             self.kill(slot)
         else:
             self._crashed(slot, reason)
@@ -117,7 +130,11 @@ class Supervisor:
         return replace(self._config, id=worker_id)
 
     async def attach(
-        self, slot: Slot, process: ProcessIdentity, heed: OnGreeting = lambda _hello: None
+        self,
+        slot: Slot,
+        process: ProcessIdentity,
+        heed: OnGreeting = lambda _hello: None,
+        ready: Callable[[Slot], Awaitable[None]] | None = None,
     ) -> Heartbeat:
         """Watch a worker process, call it, and hear what it is doing.
 
@@ -126,6 +143,8 @@ class Supervisor:
         slot.process = process
         self._watch(slot, process.pid)
         hello = await self._switchboard.call(slot, heed)
+        if ready is not None:
+            await ready(slot)
         slot.started_at = self._clock.now()
         slot.heard(self._clock.now())
         slot.move(WorkerStatus.IDLE)
@@ -199,6 +218,8 @@ class Supervisor:
         return code in (ExitCode.CLEAN, ExitCode.TASK_FAILED, ExitCode.TERMINATED)
 
     def _cause(self, slot: Slot) -> str:
+        if (reason := self._reasons.pop(slot.id, None)) is not None:
+            return reason
         code = self._codes.get(slot.process.pid if slot.process else 0)
         if code is None:
             return "it is gone"
@@ -245,6 +266,7 @@ class Supervisor:
 
     def _forget(self, slot: Slot) -> None:
         self._roster.remove(slot)
+        self._background.spawn(self._harbour.let_go(slot.id))
         self.remove_remains(slot.id)
 
     def keep_checkpoint(self, lease: Lease) -> None:

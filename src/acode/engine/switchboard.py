@@ -7,6 +7,7 @@ from acode.clock import Clock
 from acode.engine.background import Background
 from acode.engine.bell import Bell
 from acode.engine.dispatcher import Dispatcher
+from acode.engine.harbour import Harbour
 from acode.engine.link import connect_worker
 from acode.engine.monitor import with_peak
 from acode.engine.roster import Slot
@@ -37,6 +38,7 @@ class Switchboard:
         bell: Bell,
         background: Background,
         on_free: Callable[[Slot], None],
+        harbour: Harbour,
     ) -> None:
         self._run_dir = run_dir
         self._dispatcher = dispatcher
@@ -45,6 +47,7 @@ class Switchboard:
         self._bell = bell
         self._background = background
         self._on_free = on_free
+        self._harbour = harbour
         self._greetings: dict[str, tuple[asyncio.Future[Heartbeat], OnGreeting]] = {}
 
     async def call(self, slot: Slot, heed: OnGreeting = lambda _hello: None) -> Heartbeat:
@@ -52,12 +55,13 @@ class Switchboard:
         greeting: asyncio.Future[Heartbeat] = asyncio.get_running_loop().create_future()
         self._greetings[slot.id] = (greeting, heed)
         try:
-            slot.link = await connect_worker(
+            link = await connect_worker(
                 f"{self._run_dir}/workers/{slot.id}.sock",
                 self._clock,
                 lambda frame: self._on_frame(slot, frame),
                 lambda: self._on_hung_up(slot),
             )
+            slot.link = self._harbour.port(slot, link, self._ended)
             return await asyncio.wait_for(greeting, GREETING_SECONDS)
         finally:
             self._greetings.pop(slot.id, None)
@@ -96,6 +100,8 @@ class Switchboard:
             greeting.set_result(beat)
 
     async def _ended(self, slot: Slot, ended: Ended) -> None:
+        if ended.spent:
+            self._harbour.spend(slot.id)
         await self._dispatcher.ended(slot, with_peak(slot, ended))
         if slot.lease is not None:
             return  # it has its next task already

@@ -1,4 +1,4 @@
-"""Why a command could not be started, in words that help."""
+"""Why a command could not be started, or its result not be kept, in words that help."""
 
 import errno
 
@@ -9,13 +9,7 @@ def not_startable(program: str, directory: str | None, error: OSError) -> Failur
     """The task's failure behind an error of the operating system; None if it is no fault of it."""
     match error.errno:
         case errno.ENOENT | errno.ENOTDIR if directory and error.filename != program:
-            return Failure(
-                FailureCode.INVALID_TASK,
-                Category.PERMANENT,
-                f"there is no directory {directory} to run it in",
-                "name one below its workspace with --cwd, or leave it out",
-                final=True,
-            )
+            return no_directory(directory)
         case errno.ENOENT:
             return Failure(
                 FailureCode.TOOL_NOT_FOUND,
@@ -42,3 +36,24 @@ def not_startable(program: str, directory: str | None, error: OSError) -> Failur
             )
         case _:
             return None
+
+
+def no_directory(directory: str) -> Failure:
+    """The place that a command was to run in is not there."""
+    return Failure(
+        FailureCode.INVALID_TASK,
+        Category.PERMANENT,
+        f"there is no directory {directory} to run it in",
+        "name one below its workspace with --cwd, or leave it out",
+        final=True,
+    )
+
+
+def not_kept(problem: str) -> Failure:
+    """The work is done, and nothing of it is left."""
+    return Failure(
+        FailureCode.IPC_FAILURE,
+        Category.TRANSIENT,
+        f"the command succeeded, but its result could not be kept: {problem}",
+        "acode task restore ID brings back what was saved of it; acode doctor tells more",
+    )

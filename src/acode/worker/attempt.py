@@ -22,15 +22,16 @@ from acode.model.ending import (
     TimedOut,
     Usage,
 )
-from acode.model.failure import Category, Failure, FailureCode
+from acode.model.failure import Failure
 from acode.model.limits import Over, OverLimitAction
 from acode.observe.log import OutputLog
 from acode.policy.blocked.refusal import refusal
 from acode.policy.failures import explain
 from acode.runner.pipes import read_available
+from acode.runner.refusal import not_kept
 from acode.worker.bounds import Bounds
 from acode.worker.course import Course
-from acode.worker.direct import Direct
+from acode.worker.direct import short_way
 from acode.worker.guided import Guided
 from acode.worker.hook import Hook, hook_of
 from acode.worker.loop import Loop
@@ -84,6 +85,7 @@ class Attempt:
         self._checked = 0
         self._checks: dict[str, int] = {}
         self._is_collecting = False
+        self._is_spent = False
         self._timeout_at = ticks() + assignment.timeout_seconds
         self._kill_at: float | None = None
         self._hopeless_at: float | None = None
@@ -101,7 +103,8 @@ class Attempt:
         fetch_checkpoint(task, self._config)
         common = (task, self._config, self._shelves, inherited, strangers, self, self._bounds)
         try:
-            self._course = Direct(*common) if task.is_plain else Guided(*common, self._loop)
+            way = short_way(task)
+            self._course = way(*common) if task.is_plain else Guided(*common, self._loop)
         except OSError as error:  # not even a pipe
             self.on_refused(Refused(None, str(error)))
             return
@@ -268,13 +271,17 @@ class Attempt:
             self._course.signal(signal.SIGTERM)
             self._kill_at = ticks() + STRAY_GRACE_SECONDS
 
-    def on_over(self, status: int) -> None:
+    def on_over(self, status: int, *, oom: bool = False) -> None:
         """A command and everything below it is gone."""
         self._drain()
         self._kill_at = self._hopeless_at = None
         self._over_at = self._clock.now()
-        ending, killed = _ending_of(status), self._stopped_as is not None
-        self._last = self._warden.cause(ending, killed=killed, is_last=self.assignment.is_plain)
+        self._last = self._warden.cause(
+            _ending_of(status),
+            killed=self._stopped_as is not None,
+            is_last=self.assignment.is_plain,
+            oom=oom,
+        )
         if self._course is None:
             return
         if self._checked:
@@ -313,6 +320,10 @@ class Attempt:
     def on_kept(self, kept: Kept) -> None:
         """What is left of the attempt is in its place."""
         self._end(self._stopped_as or self._last, kept)
+
+    def on_spent(self) -> None:
+        """The container that the command ran in is of no more use."""
+        self._is_spent = True
 
     def on_lost(self, why: str) -> None:
         """Nobody knows how far the work got."""
@@ -355,6 +366,7 @@ class Attempt:
             agent=self._hook.run if self._hook else None,
             value=self._hook.value if self._hook else None,
             setback=setback,
+            spent=self._is_spent,
         )
 
     def _failure(self, ending: Ending, kept: Kept) -> Failure | None:
@@ -362,7 +374,7 @@ class Attempt:
         if kept.problem is not None:
             self.on_remark("X", f"the result cannot be kept: {kept.problem}")
             if ending == Exited(0):
-                return _not_kept(kept.problem)
+                return not_kept(kept.problem)
         if self._claim is not None:
             return self._claim
         if self._checked and ending is self._last and (failure := explain(ending)) is not None:
@@ -382,12 +394,3 @@ class Attempt:
 def _ending_of(status: int) -> Ending:
     code = os.waitstatus_to_exitcode(status)
     return Exited(code) if code >= 0 else Signalled(-code)
-
-
-def _not_kept(problem: str) -> Failure:
-    return Failure(
-        FailureCode.IPC_FAILURE,
-        Category.TRANSIENT,
-        f"the command succeeded, but its result could not be kept: {problem}",
-        "acode task restore ID brings back what was saved of it; acode doctor tells more",
-    )

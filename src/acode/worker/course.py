@@ -27,12 +27,16 @@ class Listener(Protocol):
         """The command is gone and has left something running."""
         ...
 
-    def on_over(self, status: int) -> None:
+    def on_over(self, status: int, *, oom: bool = False) -> None:
         """The command and everything below it is gone."""
         ...
 
     def on_kept(self, kept: Kept) -> None:
         """What is left of the attempt is in its place."""
+        ...
+
+    def on_spent(self) -> None:
+        """The container that the command ran in is of no more use."""
         ...
 
     def on_lost(self, why: str) -> None:

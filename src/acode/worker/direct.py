@@ -43,25 +43,30 @@ class Direct:
         self._bounds = bounds
         self._places: Places | None = None
         self._tree: Tree | None = None
+        self._program = ""
 
     def start(self) -> None:
         """Prepare and spawn."""
-        task, program = self._task, self._task.argv[0]
+        self._program = self._task.argv[0]
         try:
-            places, workspace = self._prepare()
-            env = self._inherited | task.env
-            env |= environment(task, self._config, places, workspace)
-            confinement = self._bounds.confining.of(self._writable(places, workspace))
-            env = self._bounds.confining.prepare(env, confinement)
-            program = find_program(program, env)
-            directory = os.path.join(workspace, task.cwd or ".")
-            words = (program, *task.argv[1:])
-            self._listener.on_begin()
-            self._tree = Tree(self._spawn(words, env, directory, confinement))
+            self._tree = Tree(self._begin(*self._prepare()))
         except OSError as error:
-            self._refuse(program, error)
+            self._refuse(self._program, error)
         finally:
             os.chdir(self._config.run_dir)
+
+    def _begin(self, places: Places, workspace: str) -> int:
+        """Start the command; its pid."""
+        task = self._task
+        env = self._inherited | task.env
+        env |= environment(task, self._config, places, workspace)
+        confinement = self._bounds.confining.of(self._writable(places, workspace))
+        env = self._bounds.confining.prepare(env, confinement)
+        self._program = find_program(self._program, env)
+        directory = os.path.join(workspace, task.cwd or ".")
+        words = (self._program, *task.argv[1:])
+        self._listener.on_begin()
+        return self._spawn(words, env, directory, confinement)
 
     def _spawn(
         self,
@@ -121,9 +126,12 @@ class Direct:
         if self._tree is None or self._tree.is_gone:
             return
         if self._tree.reap(self._strangers):
-            self._listener.on_over(self._tree.status or 0)
+            self._over(self._tree)
         elif self._tree.status is not None:
             self._listener.on_strays()
+
+    def _over(self, tree: Tree) -> None:
+        self._listener.on_over(tree.status or 0)
 
     def abandon(self) -> None:
         """Go on as if it were gone."""
@@ -141,3 +149,12 @@ class Direct:
     def usage(self) -> Usage:
         """What the command's tree has used."""
         return self._tree.usage if self._tree else Usage()
+
+
+def short_way(task: Assignment) -> type[Direct]:
+    """As a process, or in a container."""
+    if task.seat is None:
+        return Direct
+    from acode.worker.contained import Contained  # a pool of processes does without
+
+    return Contained

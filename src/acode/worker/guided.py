@@ -28,6 +28,8 @@ from acode.worker.reports import (
     Report,
     ReportReader,
     Run,
+    Spent,
+    Vanished,
     tell,
 )
 from acode.worker.steward import be_steward
@@ -119,9 +121,13 @@ class Guided:
                 self._listener.on_remark(tag, text)
             case Leftovers():
                 self._listener.on_strays()
-            case Gone(status, usage):
+            case Gone(status, usage, oom):
                 self._add(usage)
-                self._listener.on_over(status)
+                self._listener.on_over(status, oom=oom)
+            case Vanished(why):
+                self._listener.on_lost(why)
+            case Spent():
+                self._listener.on_spent()
             case Kept():
                 self._is_done = True
                 self._listener.on_kept(report)

@@ -13,6 +13,7 @@ from acode.model.limits import AttemptLimits, Over, OverLimitAction
 from acode.model.task import WorkspaceKind
 from acode.model.worker import ProcessIdentity
 from acode.runner.cgroup import Place
+from acode.runner.container.seat import Seat, Wanted
 from acode.runner.sandbox import Level, Network
 
 
@@ -42,6 +43,12 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     artifacts: tuple[str, ...] = ()
     """Patterns of files in the workspace that are kept."""
     title: str = ""
+    wanted: Wanted | None = None
+    """The container that it is to run in; it becomes a seat before the worker hears of it."""
+    seat: Seat | None = None
+    """The container that it runs in; None is a process of its own."""
+    passed: tuple[str, ...] = ()
+    """Variables that may hold secrets because the settings say so."""
     agent: AgentRules | None = None
     """For coding agents: how their output is read, and what they are held to."""
     is_function: bool = False
@@ -74,6 +81,8 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     agent: AgentRun | None = None
     setback: str | None = None
     """Why the machine, not the task, kept the command from starting."""
+    spent: bool = False
+    """The container that it ran in is of no more use."""
     leaves: bool = False
     """The worker ends now and takes no other task."""
 

@@ -31,6 +31,18 @@ class Gone(msgspec.Struct, frozen=True, tag=True):
 
     status: int
     usage: Usage
+    oom: bool = False
+    """The kernel took it because its container's memory ran out."""
+
+
+class Vanished(msgspec.Struct, frozen=True, tag=True):
+    """Whatever the command ran in is gone, and nobody knows how far it got."""
+
+    why: str
+
+
+class Spent(msgspec.Struct, frozen=True, tag=True):
+    """The container that the command ran in is of no more use."""
 
 
 class Remark(msgspec.Struct, frozen=True, tag=True):
@@ -50,7 +62,7 @@ class Kept(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     """Why the result could not be kept."""
 
 
-Report = Prepared | Refused | Leftovers | Gone | Remark | Kept
+Report = Prepared | Refused | Leftovers | Gone | Vanished | Spent | Remark | Kept
 
 
 class Run(msgspec.Struct, frozen=True, tag=True):

@@ -9,12 +9,14 @@ import signal
 import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 from acode.errors import AcodeError, InvalidTask, WorkspaceFailed
 from acode.model.failure import Category, Failure, FailureCode
+from acode.model.task import WorkspaceKind
 from acode.runner.artifacts import gather, keep_staged
 from acode.runner.children import Tree
+from acode.runner.container.seat import Seat
 from acode.runner.identity import identify
 from acode.runner.pipes import Pipes
 from acode.runner.process import fork_and_exec
@@ -23,7 +25,7 @@ from acode.runner.suite import remove
 from acode.runner.tree import become_subreaper, die_with_parent
 from acode.worker.confining import Confining
 from acode.worker.messages import Assignment, WorkerConfig
-from acode.worker.places import Places, environment, final_artifacts, find_program
+from acode.worker.places import Places, checkpoint, environment, final_artifacts, find_program
 from acode.worker.reports import (
     Collect,
     Gone,
@@ -125,6 +127,7 @@ class Steward:
         workspace: Workspace | None = None
         try:
             workspace = open_workspace(self._order())
+            self._hand_over(workspace)
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
         except Interrupted:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -144,6 +147,17 @@ class Steward:
             return workspace
         return None
 
+    def _hand_over(self, workspace: Workspace) -> None:
+        """What the container's user, who is not always ours, is to work with."""
+        seat = self._task.seat
+        if seat is None or os.geteuid() != 0:
+            return
+        from acode.worker.inside import hand_over_places, hand_over_worktree
+
+        hand_over_places(seat, self._places, checkpoint(self._task, self._config))
+        if self._task.workspace is not WorkspaceKind.PROJECT:
+            hand_over_worktree(seat, workspace.path)
+
     def _order(self) -> Order:
         task, config = self._task, self._config
         owner = identify(os.getppid())
@@ -157,12 +171,18 @@ class Steward:
             project_root=config.project_root,
             trees=config.trees,
             base=task.base,
-            strategy=config.strategy,
+            strategy=self._strategy(),
             warm=config.warm,
             copy_ignored=config.copy_ignored,
             keep=config.keep_workspaces,
             owner=owner,
         )
+
+    def _strategy(self) -> Literal["auto", "overlay", "warm", "plain"]:
+        """What is mounted for us alone is not seen from inside a container."""
+        if self._task.seat is not None and self._config.strategy in ("auto", "overlay"):
+            return "plain"
+        return self._config.strategy
 
     def _obey(self, workspace: Workspace) -> None:
         while True:
@@ -178,6 +198,9 @@ class Steward:
                     return  # the worker is gone, or wants nothing more
 
     def _execute(self, argv: Sequence[str], cwd: str | None, workspace: Workspace) -> None:
+        if self._task.seat is not None:
+            self._execute_inside(self._task.seat, argv, cwd, workspace)
+            return
         env = self._inherited | self._task.env
         env |= environment(self._task, self._config, self._places, workspace.path)
         confining = Confining(self._config)
@@ -193,6 +216,21 @@ class Steward:
             self._tell(Refused(failure, None if failure else str(error)))
             return
         self._wait_for(Tree(pid))
+
+    def _execute_inside(
+        self, seat: Seat, argv: Sequence[str], cwd: str | None, workspace: Workspace
+    ) -> None:
+        from acode.worker.inside import Inside, environment_inside
+
+        own = environment(self._task, self._config, self._places, workspace.path)
+        inside = Inside(seat)
+        directory = os.path.join(workspace.path, cwd or ".")
+        env = environment_inside(self._task.env, own)
+        tree = Tree(inside.start(argv, env, directory, self._pipes))
+        while not tree.is_gone:
+            tree.reap(wait=True)
+        for report in inside.reports(argv, cwd, tree.status or 0):
+            self._tell(report)
 
     def _wait_for(self, tree: Tree) -> None:
         told = False

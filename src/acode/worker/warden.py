@@ -180,10 +180,14 @@ class Warden:
 
     # The end.
 
-    def cause(self, ending: Ending, *, killed: bool, is_last: bool = False) -> Ending:
+    def cause(
+        self, ending: Ending, *, killed: bool, is_last: bool = False, oom: bool = False
+    ) -> Ending:
         """How a command ended, if a limit had to do with it. The last one: nothing follows it."""
         if killed:
             return ending
+        if oom:
+            return self._container_out_of_memory(ending)
         if self._bounds.counted(is_over=is_last).oom_kills:
             return self._out_of_memory(ending)
         if self._limits.action is OverLimitAction.KILL and ending != Exited(0):
@@ -197,6 +201,12 @@ class Warden:
             return OverLimit(over.what, over.limit, over.used, oom=True)
         # A shell that reports 137 tells what became of its child; a success needed no memory.
         return ending if ending == Exited(0) else Signalled(signal.SIGKILL, oom=True)
+
+    def _container_out_of_memory(self, ending: Ending) -> Ending:
+        if ending == Exited(0):
+            return ending
+        self._held.on_remark("W", "WORKER-005: the memory of its container ran out")
+        return Signalled(signal.SIGKILL, oom=True)
 
     def _out_of_disk(self, ending: Ending) -> Ending:
         walk = DiskWalk(self._directories, self._began_at)

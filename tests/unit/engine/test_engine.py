@@ -104,6 +104,7 @@ async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
     stage = Stage(tmp_path)
     yield stage
     await stage.engine.stop(hurry=lambda: True)
+    await stage.engine.close()
 
 
 QUICK = {"workers": {"process": {"restartDelayMs": 10, "maxRestartDelayMs": 20, "maxRestarts": 1}}}

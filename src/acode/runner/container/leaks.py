@@ -39,12 +39,17 @@ def ours(api: Api) -> list[dict[str, Any]]:
     return found
 
 
-def sweep(api: Api, spared: frozenset[str] = frozenset()) -> list[str]:
-    """Remove what nobody owns any more; the names of what was removed."""
+def sweep(api: Api, run_dir: str, spared: frozenset[str]) -> list[str]:
+    """Remove what nobody owns any more; the names of what was removed.
+
+    Of our own pool that is whatever belongs to none of its workers.
+    """
     removed = []
     for found in ours(api):
         labels = found.get("Labels") or {}
-        if labels.get(WORKER) in spared or KEEP in labels or not is_orphan(labels):
+        if labels.get(WORKER) in spared or KEEP in labels:
+            continue
+        if labels.get(POOL) != run_dir and not is_orphan(labels):
             continue
         destroy(api, found["Id"])
         removed.append(str((found.get("Names") or ["?"])[0]).lstrip("/"))

@@ -35,19 +35,25 @@ def launch(api: Api, plan: Plan, owner: Owner, seconds: float, probe: str) -> Se
     """A container that answers, within this time; nothing is left of one that does not."""
     _clear(plan.control)
     furnish(plan.control, owner.uid, owner.gid)
-    container_id = create(api, plan)
+    try:
+        container_id = create(api, plan)
+    except EngineError:
+        _clear(plan.control)
+        raise
     seat = Seat(
         directory=plan.control,
         container_id=container_id,
         engine=api.path,
         uid=owner.uid,
         gid=owner.gid,
+        memory_mb=plan.ceiling.memory_mb,
     )
     try:
         api.post(f"/containers/{container_id}/start", seconds=seconds)
         _hear_from(api, seat, plan, Deadline(seconds), probe)
     except EngineError as error:
         destroy(api, container_id)
+        _clear(plan.control)
         if _has_no_shell(error):
             raise NoShell(f"the image {plan.image} has no /bin/sh") from error
         raise
@@ -178,3 +184,5 @@ def _clear(directory: str) -> None:
     for path in (directory, f"{directory}.secrets"):
         if os.path.isdir(path):
             remove(path)
+    with suppress(FileNotFoundError):
+        os.unlink(f"{directory}.json")

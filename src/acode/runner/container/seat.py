@@ -7,11 +7,19 @@ supervisor nor what it is told to run. The engine has no part in it: a command c
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.resources import files
 
 import msgspec
 
 PIPES = ("in", "reply", "out", "err")
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a task asks of its container; `None` leaves it to the pool."""
+
+    image: str | None = None
+    memory_mb: int | None = None
+    cpus: float | None = None
+    project_writable: bool = False
 
 
 class Seat(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,6 +31,8 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True):
     """The engine's socket, for when the container does not obey."""
     uid: int
     gid: int
+    memory_mb: int = 0
+    """What all processes in it may use together."""
 
     def path(self, name: str) -> str:
         """A file of the directory."""
@@ -45,6 +55,8 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True):
 
 def furnish(directory: str, uid: int, gid: int) -> None:
     """Make the directory with its pipes and scripts, for a container of this user."""
+    from importlib.resources import files  # workers, who only use a seat, do without
+
     os.makedirs(directory, mode=0o700)
     give(directory, uid, gid)
     for name in ("supervisor", "health"):

@@ -14,9 +14,9 @@ from typing import NoReturn
 import msgspec
 
 from acode.clock import Deadline
-from acode.runner.container.api import Api, EngineError
 from acode.runner.container.channel import Channel, Gone, Silent
 from acode.runner.container.seat import Seat, leave_order
+from acode.runner.tree import die_with_parent
 
 GREET_SECONDS = 10.0
 """More than a supervisor takes to clear up after the attempt before."""
@@ -66,8 +66,10 @@ def _be_stand_in(seat: Seat, order: str, stdout: int, stderr: int, report: int) 
     """Runs in the child, signals still blocked: none may reach the parent's pipe through us."""
     code = 1
     try:
+        die_with_parent(signal.SIGKILL)
         signal.set_wakeup_fd(-1)
         os.setsid()
+        _forget_descriptors({0, 1, 2, stdout, stderr, report})
         with seat.outputs() as (out, err):
             code, told = StandIn(seat, {out: stdout, err: stderr}).run(order)
         os.write(report, msgspec.msgpack.encode(told))
@@ -77,6 +79,14 @@ def _be_stand_in(seat: Seat, order: str, stdout: int, stderr: int, report: int) 
             os.write(report, msgspec.msgpack.encode(told))
     finally:
         os._exit(code)
+
+
+def _forget_descriptors(kept: set[int]) -> None:
+    """What our parent has open is its own; a socket that we kept would never seem closed."""
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) not in kept:
+            with suppress(OSError):  # the one that read the list
+                os.close(int(name))
 
 
 class StandIn:
@@ -212,12 +222,16 @@ def quiesce(seat: Seat) -> bool:
 
 def kill_container(seat: Seat) -> None:
     """The last resort: everything in it dies, whatever it does."""
+    from acode.runner.container.api import Api, EngineError  # rarely needed, and large
+
     with suppress(EngineError):
         Api(seat.engine).post(f"/containers/{seat.container_id}/kill", seconds=KILL_SECONDS)
 
 
 def _obituary(seat: Seat) -> dict[str, object]:
     """Why the container ended under us, as far as the engine knows."""
+    from acode.runner.container.api import Api, EngineError
+
     why, oom = "its container is gone", False
     try:
         state = Api(seat.engine).get(f"/containers/{seat.container_id}/json")["State"]
