@@ -474,7 +474,7 @@ def test_a_pool_over_its_limit_pauses_and_goes_on_by_itself(
     reasons = pool_project.ask("task", "why", waiting)["reasons"]
     assert any("workers.poolLimits.totalMemoryMb is 100" in reason for reason in reasons)
     assert "totalMemoryMb" in pool_project.pool()["backpressure"]
-    assert pool_project.pool()["resources"]["memoryBytes"] > 150 << 20
+    eventually(lambda: pool_project.pool()["resources"]["memoryBytes"] > 150 << 20)
     assert pool_project.status(waiting) == "pending"
     go.touch()
     assert pool_project.wait(large, waiting).code == 0

@@ -50,3 +50,16 @@ def _entries(directory: str) -> Iterator["os.DirEntry[str]"]:
             yield from entries
     except OSError:
         return  # gone meanwhile, or closed to us
+
+
+def free_bytes(directories: Sequence[str]) -> int:
+    """What the disks of these directories have left together."""
+    return sum(_free(directory) for directory in directories)
+
+
+def _free(directory: str) -> int:
+    try:
+        seen = os.statvfs(directory)
+    except OSError:
+        return 0
+    return seen.f_bfree * seen.f_frsize

@@ -194,7 +194,8 @@ class Group:
         return Counters(
             self._number(says.oom_kills),
             self._number(says.refused_forks),
-            self._number(says.throttled),
+            # Nobody is throttled without a quota, and this file is the longest.
+            self._number(says.throttled) if CPU in self._kept else self._counted.throttled,
         )
 
     # The end.

@@ -17,12 +17,17 @@ from acode.model.limits import (
     OverLimitAction,
 )
 from acode.policy.limits import Sampled, action_on, overs
-from acode.runner.disk import DiskWalk
+from acode.runner.disk import DiskWalk, free_bytes
 from acode.worker.bounds import Bounds
 
 CHECK_SECONDS = 1.0
+LONGEST_CHECK_SECONDS = 4.0
+AGE_SHARE = 0.2
+"""Whoever has behaved for long is looked at less often: waking up costs more than looking."""
 DISK_SHARE = 50
 """Looking at the disk may take one part in so many of the time."""
+WALK_SECONDS = 10.0
+"""How often it is done at least."""
 PERIOD_SECONDS = 0.25
 """How long a turn takes of running and standing still."""
 LEAST_DUTY = 0.02
@@ -49,7 +54,7 @@ class Held(Protocol):
 
 
 class Warden:
-    """Wakes up once a second; a command that is quicker never sees it."""
+    """Wakes up every second at first; a command that is quicker never sees it."""
 
     def __init__(
         self,
@@ -66,10 +71,13 @@ class Warden:
         self._clock = clock
         self._began_at = 0
         self._told: set[str] = set()
-        self._check_at = ticks() + CHECK_SECONDS
+        self._started_at = ticks()
+        self._check_at = self._started_at + CHECK_SECONDS
         self._walk: DiskWalk | None = None
         self._walk_at = inf
         self._walked_for = 0.0
+        self._walk_again_at = 0.0
+        self._free_bytes = 0
         self.disk_bytes = 0
         """What the attempt has written, as far as is known."""
         self._duty = 1.0
@@ -81,7 +89,8 @@ class Warden:
     def begin(self) -> None:
         """The command is about to start: what is written from here on is its own."""
         self._began_at = self._clock.now()
-        self._walk_at = ticks() + CHECK_SECONDS
+        self._started_at = ticks()
+        self._walk_at = self._check_at = self._started_at + CHECK_SECONDS
 
     @property
     def deadline(self) -> float:
@@ -95,7 +104,9 @@ class Warden:
         if self._turn_at is not None and now >= self._turn_at:
             self._turn(now)
         if now >= self._check_at:
-            self._check_at = now + CHECK_SECONDS
+            age = now - self._started_at
+            rest = min(max(CHECK_SECONDS, AGE_SHARE * age), LONGEST_CHECK_SECONDS)
+            self._check_at = now + rest
             self._ask_the_kernel()
         if now >= self._walk_at:
             self._look_at_disk(now)
@@ -145,15 +156,32 @@ class Warden:
 
     def _look_at_disk(self, now: float) -> None:
         if self._walk is None:
+            if not self._may_have_written(now):
+                self._walk_at = self._check_at
+                return
             self._walk, self._walked_for = DiskWalk(self._directories, self._began_at), 0.0
         self._walk.step()
         self._walked_for += ticks() - now
         self._walk_at = now
         if self._walk.is_done:
-            self.disk_bytes, self._walk = self._walk.written_bytes, None
-            self._walk_at = ticks() + max(CHECK_SECONDS, DISK_SHARE * self._walked_for)
-            for over in overs(Sampled(disk_bytes=self.disk_bytes), self._limits):
-                self._find(over)
+            self._finish_walk(self._walk)
+
+    def _may_have_written(self, now: float) -> bool:
+        """A disk that has lost little cannot hold much more of ours; that is quickly asked."""
+        free = free_bytes(self._directories)
+        left = max(0, self._limits.disk_bytes - self.disk_bytes)
+        if now < self._walk_again_at and self._free_bytes - free < left / 2:
+            return False
+        self._free_bytes, self._walk_again_at = free, now + WALK_SECONDS
+        return True
+
+    def _finish_walk(self, walk: DiskWalk) -> None:
+        self.disk_bytes, self._walk = walk.written_bytes, None
+        # Together with the other looks, so that we wake up once for all of them.
+        rest = DISK_SHARE * self._walked_for
+        self._walk_at = self._check_at if rest < CHECK_SECONDS else ticks() + rest
+        for over in overs(Sampled(disk_bytes=self.disk_bytes), self._limits):
+            self._find(over)
 
     # Throttling without a group: running and standing still in turns.
 

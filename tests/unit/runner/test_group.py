@@ -288,6 +288,7 @@ def test_version_2_is_told_in_its_own_words(
 
 def test_version_2_counts_by_difference(group_v2: tuple[Group, Path]) -> None:
     group, directory = group_v2
+    group.hold_to(AttemptLimits(action=OverLimitAction.THROTTLE))
     group.begin()
     (directory / "cpu.stat").write_text("usage_usec 3500000\nnr_throttled 5\n")
     (directory / "memory.peak").write_text("90001000")
