@@ -51,8 +51,9 @@ ROOMS: dict[str, set[str]] = {
     "app": {"engine", "settings", "project", "keys", *INNER},
     "embedded": {"app", "worker", "engine", "settings", *INNER},
     "testing": {"acode", "embedded", *BASICS},
+    "tui": {"app", "engine", *TELLERS, *READERS, *INNER},
     "gateway": {"acode", "app", "engine", *TELLERS, *READERS, *INNER},
-    "cli": {"acode", "app", "engine", *TELLERS, *READERS, *INNER},
+    "cli": {"acode", "tui", "app", "engine", *TELLERS, *READERS, *INNER},
 }
 
 MODULES = sorted(PACKAGE.rglob("*.py"))

@@ -1,0 +1,85 @@
+"""What the terminal dashboard shows: read from the store and the daemon, never guessed."""
+
+import asyncio
+from typing import NamedTuple
+
+from acode.app import App
+from acode.engine.client import ask
+from acode.errors import PoolNotRunning, WorkerTimeout
+from acode.model.task import Record, Task
+from acode.observe.logread import Tail
+from acode.sockets import ring
+from acode.store.base import Counts, Sort, Store, TaskQuery
+from acode.views import View, no_pool_view
+from acode.why import Case, reasons
+
+SHOWN = 200
+LOG_LINES = 500
+ACTOR = "tui"
+
+
+class Facts(NamedTuple):
+    """One look."""
+
+    pool: View
+    counts: Counts
+    tasks: list[Task]
+    now: int
+
+
+class Source:
+    """Where the facts come from."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._store: Store = app.grouped_store()
+
+    async def look(self, text: str) -> Facts:
+        """How things stand, with the tasks that fit."""
+        counts = await self._store.counts()
+        query = TaskQuery(text=text or None, limit=SHOWN, sort=Sort(reverse=True))
+        tasks = await self._store.find(query)
+        return Facts(await self._pool(counts), counts, tasks, self._app.clock.now())
+
+    async def _pool(self, counts: Counts) -> View:
+        try:
+            view: View = await asyncio.to_thread(ask, self._app.project.control_socket, "status")
+        except (PoolNotRunning, WorkerTimeout):
+            return no_pool_view(counts, self._app.settings.workers.mode)
+        return view
+
+    async def task(self, task_id: str) -> tuple[Record, list[str], list[str]]:
+        """One task, why it is where it is, and the last lines that it printed."""
+        record = await self._store.record(task_id)
+        pool = await self._pool(await self._store.counts())
+        case = Case(record, self._store, self._app.clock.now(), pool if pool["isRunning"] else None)
+        return record, await reasons(case), await asyncio.to_thread(self._log, task_id)
+
+    def _log(self, task_id: str) -> list[str]:
+        tail = Tail(self._app.project.task_log(task_id))
+        try:
+            lines = [*tail.poll(), *tail.finish()]
+            return [line.text for line in lines[-LOG_LINES:]]
+        finally:
+            tail.close()
+
+    async def cancel(self, task_id: str) -> None:
+        """Write the wish that a task should end."""
+        await self._store.cancel(task_id, actor=ACTOR)
+        ring(self._app.project.bell_socket)
+
+    async def retry(self, task_id: str) -> None:
+        """Queue a task again."""
+        await self._store.retry(task_id, actor=ACTOR)
+        ring(self._app.project.bell_socket)
+
+    async def pause(self) -> bool:
+        """Pause the queue or let it go on; whether it is paused now."""
+        paused = not (await self._store.counts()).paused
+        await self._store.pause(paused, actor=ACTOR)
+        ring(self._app.project.bell_socket)
+        return paused
+
+    async def close(self) -> None:
+        """Let go of the store."""
+        await self._store.close()
