@@ -19,6 +19,7 @@ from bench import (
     spawning,
     startup,
     throughput,
+    workspaces,
     writers,
 )
 from bench.disk import file_system, real_disk, scratch, sync_seconds
@@ -38,6 +39,7 @@ QUESTIONS: dict[str, Callable[[Shelf, Scale], Iterable[Line]]] = {
     "limits": limits.measure,
     "adoption": adoption.measure,
     "embedded": embedded.measure,
+    "workspaces": workspaces.measure,
 }
 
 

@@ -110,6 +110,9 @@ class Desk:
     def __init__(self, field: Field, **order: Any) -> None:
         self.field = field
         self.steward = field.steward()
+        # Each task has a place of its own for its patch; most tests have one task.
+        task = order.get("task_id")
+        self.patch = f"{field.patch}-{task}" if task else str(field.patch)
         self.opened = self.steward.ask("open", name="it", order=field.order(**order))
         self.path = Path(self.opened["path"])
 
@@ -119,7 +122,7 @@ class Desk:
         return str(done["stdout"])
 
     def collect(self, message: str | None = None) -> Any:
-        return self.steward.ask("collect", name="it", patch=str(self.field.patch), message=message)
+        return self.steward.ask("collect", name="it", patch=self.patch, message=message)
 
     def close(self, **how: Any) -> None:
         self.steward.ask("close", name="it", **how)

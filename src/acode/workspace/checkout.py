@@ -10,11 +10,15 @@ import msgspec
 
 from acode.clock import SystemClock
 from acode.workspace.conventions import Made, read_conventions
+from acode.workspace.files import read_text, write_bytes
 from acode.workspace.repository import Repository
 from acode.workspace.treegit import TreeGit
 
 _LAG_NS = 30_000_000
 """The kernel's stamps on files lag behind the clock, by no more than this."""
+_SECOND_NS = 1_000_000_000
+_SETTLED_NS = 1
+"""So many nanoseconds after the full second no kernel dates a file by itself."""
 _FILTER = re.compile(r"(?<!\S)filter=([\w.-]+)")
 _MODULE = re.compile(r"^\s*path\s*=\s*(\S.*?)\s*$", re.MULTILINE)
 
@@ -29,8 +33,7 @@ def check_out(repository: Repository, commit: str, tree: str, directory: str) ->
         git.run("read-tree", "-u", "--reset", commit)
     made = Made(commit, conventions, tuple(notes_on(git)))
     os.replace(git.index, os.path.join(directory, "index"))
-    with open(os.path.join(directory, "made"), "wb") as file:
-        file.write(msgspec.json.encode(made))
+    write_bytes(os.path.join(directory, "made"), msgspec.json.encode(made))
     git.remove()
     return made
 
@@ -43,9 +46,12 @@ def settle(index: str) -> bool:
     needs no such care, because whatever a task touches from now on is younger.
     """
     written = os.stat(index).st_mtime_ns
-    if SystemClock().now() // 1000 <= (written + _LAG_NS) // 1_000_000_000:
+    if written % _SECOND_NS == _SETTLED_NS:
+        return True
+    second = SystemClock().now() // 1000
+    if second <= (written + _LAG_NS) // _SECOND_NS:
         return False
-    os.utime(index)
+    os.utime(index, ns=(written, second * _SECOND_NS + _SETTLED_NS))
     return True
 
 
@@ -90,10 +96,4 @@ def notes_on(git: TreeGit) -> Iterator[str]:
 
 def _content(tree: str, name: str) -> str:
     path = os.path.join(tree, name)
-    if os.path.islink(path):
-        return ""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read(1 << 20)
-    except OSError:
-        return ""
+    return "" if os.path.islink(path) else read_text(path)

@@ -6,11 +6,13 @@ nothing else, so that no setting which a task wrote can make it run something.
 
 import hashlib
 import os
+import re
 import shutil
 
 import msgspec
 
 from acode.errors import WorkspaceFailed
+from acode.workspace.files import read_bytes, read_text
 from acode.workspace.git import run
 from acode.workspace.repository import Repository
 
@@ -22,6 +24,7 @@ _TAKEN = frozenset(
         *("bigfilethreshold", "compression", "loosecompression"),
     )
 ) | {"extensions.objectformat"}
+_SECTION = re.compile(r"\s*\[\s*([\w.-]+)")
 _FOR_MISSING_OBJECTS = ("remote.", "url.", "http.", "credential.", "core.sshcommand", "extensions.")
 _LFS = (
     ("filter.lfs.clean", "git-lfs clean -- %f"),
@@ -59,11 +62,13 @@ class Made(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
+_MADE = msgspec.json.Decoder(Made)
+
+
 def read_made(path: str) -> Made:
     """How a tree was made, as it was written down."""
     try:
-        with open(path, "rb") as file:
-            return msgspec.json.decode(file.read(), type=Made)
+        return _MADE.decode(read_bytes(path))
     except (OSError, msgspec.MsgspecError) as error:
         raise WorkspaceFailed(f"{path} is damaged: {error}") from error
 
@@ -89,24 +94,28 @@ def read_conventions(repository: Repository) -> Conventions:
 def signature(repository: Repository) -> str:
     """Changes whenever the conventions may have changed; costs a few looks at files."""
     home = os.path.expanduser("~")
-    files = (
+    settings = (
         os.path.join(repository.common, "config"),
-        os.path.join(repository.common, "info", "exclude"),
-        os.path.join(repository.common, "info", "attributes"),
         os.path.join(home, ".gitconfig"),
         os.path.join(os.environ.get("XDG_CONFIG_HOME", f"{home}/.config"), "git", "config"),
         "/etc/gitconfig",
     )
-    looks = [repository.common, *(_look(path) for path in files)]
-    return hashlib.sha256(os.fsencode("\0".join(looks))).hexdigest()[:12]
+    info = (os.path.join(repository.common, "info", name) for name in ("exclude", "attributes"))
+    texts = [repository.common, *(_about_files(read_text(path)) for path in settings)]
+    texts += map(read_text, info)
+    return hashlib.blake2b(os.fsencode("\0".join(texts)), digest_size=6).hexdigest()
 
 
-def _look(path: str) -> str:
-    try:
-        status = os.stat(path)
-    except OSError:
-        return ""
-    return f"{status.st_ino}:{status.st_size}:{status.st_mtime_ns}"
+def _about_files(text: str) -> str:
+    """The sections that matter here; others change with every branch that is made or pushed."""
+    kept, matters = [], False
+    for line in text.splitlines():
+        section = _SECTION.match(line)
+        if section:
+            matters = section[1].lower() in ("core", "extensions", "include", "includeif")
+        if matters:
+            kept.append(line)
+    return "\n".join(kept)
 
 
 def _is_taken(name: str, partial: bool) -> bool:
@@ -127,12 +136,3 @@ def _entry(name: str, value: str) -> str:
     inner = middle.replace("\\", "\\\\").replace('"', '\\"')
     title = f'{section} "{inner}"' if middle else section
     return f'[{title}]\n\t{key} = "{quoted}"\n'
-
-
-def read_text(path: str) -> str:
-    """The content of a file; nothing if there is none."""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return ""

@@ -15,6 +15,7 @@ import msgspec
 from acode.errors import WorkspaceFailed
 from acode.model.worker import ProcessIdentity
 from acode.workspace.copying import copy_index
+from acode.workspace.files import write_text
 from acode.workspace.removal import remove
 from acode.workspace.repository import Repository
 
@@ -44,7 +45,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 def owner_in(reason: str) -> tuple[str, ProcessIdentity] | None:
     """The worker's id and process in such a reason; None if it is not one of ours."""
     words = reason.strip().split(":")
-    if len(words) != 5 or words[0] != "acode" or not (words[2] + words[3]).isdigit():
+    if len(words) < 5 or words[0] != "acode" or not (words[2] + words[3]).isdigit():
         return None
     return words[1], ProcessIdentity(int(words[2]), int(words[3]), words[4])
 
@@ -59,17 +60,17 @@ def register(repository: Repository, entry: Entry, tree: str, commit: str, index
     draft = os.path.join(_own_place(entry.common), f"new-{entry.name}")
     if os.path.isdir(os.path.join(entry.common, "reftable")):
         _add_by_git(repository, entry, draft, commit)
-        _write(f"{entry.path}/gitdir", f"{tree}/.git\n")
+        write_text(f"{entry.path}/gitdir", f"{tree}/.git\n")
         copy_index(index, f"{entry.path}/index")
     else:
         os.mkdir(draft)
-        _write(f"{draft}/HEAD", f"{commit}\n")
-        _write(f"{draft}/commondir", "../..\n")
-        _write(f"{draft}/gitdir", f"{tree}/.git\n")
-        _write(f"{draft}/locked", f"{entry.reason}\n")
+        write_text(f"{draft}/HEAD", f"{commit}\n")
+        write_text(f"{draft}/commondir", "../..\n")
+        write_text(f"{draft}/gitdir", f"{tree}/.git\n")
+        write_text(f"{draft}/locked", f"{entry.reason}\n")
         copy_index(index, f"{draft}/index")
         _move_into_place(draft, entry.path)
-    _write(f"{tree}/.git", f"gitdir: {entry.path}\n")
+    write_text(f"{tree}/.git", f"gitdir: {entry.path}\n")
 
 
 def _add_by_git(repository: Repository, entry: Entry, draft: str, commit: str) -> None:
@@ -109,16 +110,10 @@ def unregister(entry: Entry) -> None:
         os.rename(entry.path, gone)
     for left in (gone, os.path.join(_own_place(entry.common), f"new-{entry.name}")):
         remove(left)
-    with suppress(OSError):  # as git does it: the directory goes with the last entry
-        os.rmdir(os.path.dirname(entry.path))
+    # The directory of all entries stays, even empty: a git that makes one now could trip over it.
 
 
 def _own_place(common: str) -> str:
     place = os.path.join(common, "acode")
     os.makedirs(place, exist_ok=True)
     return place
-
-
-def _write(path: str, text: str) -> None:
-    with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
-        file.write(text)

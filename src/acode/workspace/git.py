@@ -18,6 +18,7 @@ OURS = (
     "maintenance.auto=false",
 )
 """Settings that hold whatever a configuration says."""
+NOBODYS_SETTINGS = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 PASSED = ("PATH", "HOME", "XDG_CONFIG_HOME", "SSH_AUTH_SOCK", "TMPDIR")
 _FULL = (b"No space left on device", b"Disk quota exceeded")
 _CHANGED_SIGNALS = (signal.SIGPIPE, signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from acode.workspace.conventions import read_made
 from acode.workspace.copying import copy_tree
+from acode.workspace.files import write_text
 from acode.workspace.state import State
 from acode.workspace.treegit import TreeGit
 
@@ -19,8 +20,7 @@ def bring_along(state: State) -> None:
     paths = sorted({*_by_settings(state), *_by_file(state, top)})
     copied = [path for path in paths if _copy(top, state.tree, path)]
     if copied:
-        with open(state.copied, "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.writelines(f"/{_escaped(path)}\n" for path in copied)
+        write_text(state.copied, "".join(f"/{_escaped(path)}\n" for path in copied))
 
 
 def _by_settings(state: State) -> Iterator[str]:

@@ -11,6 +11,8 @@ _MS_SLAVE = 0x80000
 _MNT_DETACH = 2
 _UMOUNT_NOFOLLOW = 8
 _libc = ctypes.CDLL(None, use_errno=True)
+# Looked up once, before any fork.
+_unshare, _mount_call, _umount = _libc.unshare, _libc.mount, _libc.umount2
 
 _entered: set[int] = set()
 """Processes that have a mount namespace of their own: this one, once it has entered."""
@@ -20,7 +22,7 @@ def enter_namespace() -> None:
     """Get mounts of our own, which nobody else sees and which end with us. Safe to repeat."""
     if os.getpid() in _entered:
         return
-    if _libc.unshare(_CLONE_NEWNS) != 0:
+    if _unshare(_CLONE_NEWNS) != 0:
         _enter_user_namespace()
     # What others mount from now on is still seen here; what we mount stays here.
     _mount("none", "/", "", _MS_REC | _MS_SLAVE, "")
@@ -30,7 +32,7 @@ def enter_namespace() -> None:
 def _enter_user_namespace() -> None:
     """Without rights, a namespace in which we have some; everybody keeps their numbers."""
     uid, gid = os.geteuid(), os.getegid()
-    _check(_libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNS), "no user namespace can be made")
+    _check(_unshare(_CLONE_NEWUSER | _CLONE_NEWNS), "no user namespace can be made")
     for name, text in (
         ("setgroups", "deny"),
         ("uid_map", f"{uid} {uid} 1"),
@@ -62,7 +64,7 @@ def _is_initial_namespace() -> bool:
 
 def _mount(source: str, target: str, kind: str, flags: int, data: str) -> None:
     words = (os.fsencode(word) for word in (source, target, kind))
-    done = _libc.mount(*words, ctypes.c_ulong(flags), data.encode())
+    done = _mount_call(*words, ctypes.c_ulong(flags), data.encode())
     _check(done, f"{target} cannot be mounted")
 
 
@@ -89,4 +91,4 @@ def _plain(point: bytes) -> str:
 def unmount(point: str) -> bool:
     """Take a mount away, even one that is still in use; says whether that went well."""
     flags = _MNT_DETACH | _UMOUNT_NOFOLLOW
-    return bool(_libc.umount2(os.fsencode(point), flags) == 0)
+    return bool(_umount(os.fsencode(point), flags) == 0)

@@ -42,23 +42,21 @@ def _open(order: Order) -> Workspace:
     if order.kind == "scratch":
         return Scratch(order, free_place(order))
     repository = find_repository(order.project_root)
-    why_not = _why_no_worktree(order, repository)
-    if repository is None or why_not is not None:
-        if order.kind == "worktree" or order.base is not None:
-            raise InvalidTask(
-                f"no worktree can be made: {why_not}",
-                hint="run git init and make a first commit, or use --workspace scratch",
-            )
-        return Scratch(order, free_place(order), (f"{why_not}: a scratch directory is used",))
-    return _open_worktree(order, repository, base_commit(repository, order.base))
-
-
-def _why_no_worktree(order: Order, repository: Repository | None) -> str | None:
     if repository is None:
-        return f"{order.project_root} is in no git repository"
-    if order.base is None and repository.head() is None:
-        return f"{repository.top} has no commit yet"
-    return None
+        return _without_worktree(order, f"{order.project_root} is in no git repository")
+    base = repository.head() if order.base is None else base_commit(repository, order.base)
+    if base is None:
+        return _without_worktree(order, f"{repository.top} has no commit yet")
+    return _open_worktree(order, repository, base)
+
+
+def _without_worktree(order: Order, why: str) -> Scratch:
+    if order.kind == "worktree" or order.base is not None:
+        raise InvalidTask(
+            f"no worktree can be made: {why}",
+            hint="run git init and make a first commit, or use --workspace scratch",
+        )
+    return Scratch(order, free_place(order), (f"{why}: a scratch directory is used",))
 
 
 def _open_worktree(order: Order, repository: Repository, base: str) -> Worktree:

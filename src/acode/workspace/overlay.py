@@ -10,6 +10,7 @@ from contextlib import suppress
 from acode.errors import WorkspaceFailed
 from acode.workspace.bases import FOLDER, Base, hold, hold_existing
 from acode.workspace.entry import unregister
+from acode.workspace.files import write_bytes
 from acode.workspace.mounts import enter_namespace, mount_overlay, mounts_below, unmount
 from acode.workspace.removal import remove
 from acode.workspace.state import State
@@ -81,8 +82,8 @@ def works(base_dir: str, boot_id: str) -> bool:
         if os.path.exists(f"{answer}-{said}"):
             return said
     said = _try(os.path.join(folder, f".try-{os.getpid()}"))
-    with open(f"{answer}-{said}", "wb"):
-        return said
+    write_bytes(f"{answer}-{said}", b"")
+    return said
 
 
 def _try(place: str) -> bool:
@@ -103,17 +104,12 @@ def _exercise(place: str) -> None:
     lower, upper, work, point = (os.path.join(place, name) for name in ("l", "u", "w", "m"))
     for directory in (f"{lower}/folder", upper, work, point):
         os.makedirs(directory)
-    _write(f"{lower}/folder/file")
+    write_bytes(f"{lower}/folder/file", b"x")
     enter_namespace()
     mount_overlay(lower, upper, work, point)
-    _write(f"{point}/new")
+    write_bytes(f"{point}/new", b"x")
     os.unlink(f"{point}/folder/file")
     os.rmdir(f"{point}/folder")
     os.mkdir(f"{point}/folder")
     if os.listdir(f"{point}/folder") or not os.path.exists(f"{lower}/folder/file"):
         raise WorkspaceFailed("overlays do not hide what was deleted")
-
-
-def _write(path: str) -> None:
-    with open(path, "wb") as file:
-        file.write(b"x")

@@ -6,10 +6,10 @@ import re
 import msgspec
 
 from acode.errors import InvalidTask
-from acode.workspace.git import attempt, run
+from acode.workspace.files import read_bytes
+from acode.workspace.git import NOBODYS_SETTINGS, attempt, run
 
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_MAX_FILE = 1 << 16
 
 
 class Repository(msgspec.Struct, frozen=True):
@@ -26,7 +26,7 @@ class Repository(msgspec.Struct, frozen=True):
     @property
     def variables(self) -> dict[str, str]:
         """For commands that look at commits and refs; none of them looks at files."""
-        return {"GIT_DIR": self.common, "GIT_COMMON_DIR": self.common}
+        return {"GIT_DIR": self.common, "GIT_COMMON_DIR": self.common} | NOBODYS_SETTINGS
 
     def run(self, *arguments: str, stdin: bytes = b"") -> str:
         """Run git on commits and refs; its output without the last newline."""
@@ -73,20 +73,15 @@ def find_repository(project_root: str) -> Repository | None:
         here = above
 
 
-def base_commit(repository: Repository, word: str | None) -> str:
-    """The commit to begin with. Raises InvalidTask."""
-    commit = repository.head() if word is None else repository.commit_of(word)
-    if commit is not None:
-        return commit
-    if word is None:
+def base_commit(repository: Repository, word: str) -> str:
+    """The commit that a user's word means. Raises InvalidTask."""
+    commit = repository.commit_of(word)
+    if commit is None:
         raise InvalidTask(
-            f"{repository.top} has no commit yet",
-            hint="make a first commit, or use --workspace scratch",
+            f"{word!r} is no commit of {repository.top}",
+            hint="name a branch, a tag or a commit that is there; fetch it first if it is not",
         )
-    raise InvalidTask(
-        f"{word!r} is no commit of {repository.top}",
-        hint="name a branch, a tag or a commit that is there; fetch it first if it is not",
-    )
+    return commit
 
 
 def is_commit_id(text: str) -> bool:
@@ -112,7 +107,6 @@ def _common(git_dir: str) -> str:
 
 def _first_line(path: str) -> str:
     try:
-        with open(path, "rb") as file:
-            return os.fsdecode(file.read(_MAX_FILE)).partition("\n")[0].strip()
+        return os.fsdecode(read_bytes(path)).partition("\n")[0].strip()
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return ""

@@ -5,8 +5,9 @@ import os
 import msgspec
 
 from acode.workspace.base import Order
-from acode.workspace.conventions import read_made, read_text
+from acode.workspace.conventions import read_made
 from acode.workspace.entry import Entry
+from acode.workspace.files import read_bytes, read_text, write_bytes
 from acode.workspace.removal import discard
 from acode.workspace.repository import Repository
 from acode.workspace.treegit import TreeGit
@@ -73,11 +74,11 @@ class State:
 
     def mark_opened(self) -> None:
         """The tree is whole; from now on it may hold work."""
-        _touch(self.path("opened"))
+        write_bytes(self.path("opened"), b"")
 
     def mark_kept(self) -> None:
         """Nothing in the tree is needed any more; from now on it may be half gone."""
-        _touch(self.path("kept"))
+        write_bytes(self.path("kept"), b"")
 
     def path(self, name: str) -> str:
         """A file of ours about this workspace."""
@@ -98,10 +99,10 @@ class State:
     def write(self) -> None:
         """Write the record down; from now on a crash leaves something that can be found."""
         # Its name says whose it is, because it may hold no record yet.
-        draft = os.path.join(os.path.dirname(self.directory), f"{DRAFT}{self.entry.reason}")
+        name = f"{DRAFT}{self.entry.reason}:{self.entry.name}"
+        draft = os.path.join(os.path.dirname(self.directory), name)
         os.makedirs(draft)
-        with open(f"{draft}/record", "wb") as file:
-            file.write(msgspec.json.encode(self.record))
+        write_bytes(f"{draft}/record", msgspec.json.encode(self.record))
         os.rename(draft, self.directory)
 
     def remove(self) -> None:
@@ -117,11 +118,8 @@ def directory_of(trees: str, name: str) -> str:
 def read_state(directory: str) -> State | None:
     """The state that a directory holds; None if it was never written."""
     try:
-        with open(os.path.join(directory, "record"), "rb") as file:
-            return State(msgspec.json.decode(file.read(), type=Record))
+        return State(
+            msgspec.json.decode(read_bytes(os.path.join(directory, "record")), type=Record)
+        )
     except (FileNotFoundError, msgspec.MsgspecError):
         return None
-
-
-def _touch(path: str) -> None:
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))

@@ -16,6 +16,7 @@ from acode.model.worker import ProcessIdentity
 from acode.workspace.bases import drop_unused
 from acode.workspace.conventions import signature
 from acode.workspace.entry import Entry, owner_in, unregister
+from acode.workspace.files import read_text
 from acode.workspace.opening import SOURCES
 from acode.workspace.removal import discard, empty_trash, remove
 from acode.workspace.repository import Repository, find_repository
@@ -96,7 +97,7 @@ class _Broom:
             entry = _read_entry(repository.common, name)
             if entry is None or self._is_alive(entry.owner):
                 continue
-            tree = os.path.dirname(_text(os.path.join(entry.path, "gitdir")).strip())
+            tree = os.path.dirname(read_text(os.path.join(entry.path, "gitdir")).strip())
             if not os.path.lexists(tree):
                 unregister(entry)
 
@@ -141,18 +142,10 @@ def _remove_if_empty(folder: str) -> None:
 
 def _read_entry(common: str, name: str) -> Entry | None:
     """An entry of ours, by what its lock says."""
-    found = owner_in(_text(os.path.join(common, "worktrees", name, "locked")))
+    found = owner_in(read_text(os.path.join(common, "worktrees", name, "locked")))
     if found is None:
         return None
     return Entry(common=common, name=name, worker_id=found[0], owner=found[1])
-
-
-def _text(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read(1 << 16)
-    except OSError:
-        return ""
 
 
 def _keys_in_use(base_dir: str) -> set[str]:

@@ -3,7 +3,8 @@
 import os
 
 from acode.workspace.conventions import Conventions
-from acode.workspace.git import attempt, run
+from acode.workspace.files import write_text
+from acode.workspace.git import NOBODYS_SETTINGS, attempt, run
 from acode.workspace.removal import remove
 
 
@@ -25,9 +26,7 @@ class TreeGit:
             "GIT_WORK_TREE": tree,
             "GIT_OBJECT_DIRECTORY": objects,
             "GIT_INDEX_FILE": self.index,
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_CONFIG_NOSYSTEM": "1",
-        }
+        } | NOBODYS_SETTINGS
 
     def prepare(self, conventions: Conventions, also_ignored: str = "") -> None:
         """Make the private directory anew, as if no task had ever been near it."""
@@ -40,8 +39,7 @@ class TreeGit:
         self._write("info/attributes", conventions.attributes)
 
     def _write(self, name: str, text: str) -> None:
-        with open(os.path.join(self._directory, name), "w", encoding="utf-8") as file:
-            file.write(text)
+        write_text(os.path.join(self._directory, name), text)
 
     def run(self, *arguments: str, stdin: bytes = b"", stdout: int | None = None) -> bytes:
         """Run git on the tree."""

@@ -10,6 +10,7 @@ from acode.errors import AcodeError
 from acode.workspace.checkout import check_out, notes_on, settle, slot
 from acode.workspace.conventions import Made, read_made
 from acode.workspace.entry import unregister
+from acode.workspace.files import write_bytes
 from acode.workspace.plain import Plain
 from acode.workspace.removal import discard, remove
 from acode.workspace.resetting import reset
@@ -98,15 +99,12 @@ def _bring_to(state: State, made: Made) -> None:
         git.run("read-tree", "-m", "-u", made.commit, state.record.base)
     os.rename(git.index, state.index)
     now = Made(state.record.base, made.conventions, tuple(notes_on(git)))
-    with open(state.made, "wb") as file:
-        file.write(msgspec.json.encode(now))
+    write_bytes(state.made, msgspec.json.encode(now))
     git.remove()
 
 
 def _has_room(state: State) -> bool:
-    folder = folder_of(state.base_dir)
-    ready = os.listdir(folder) if os.path.isdir(folder) else []
-    return len(ready) < state.record.order.warm
+    return len(_candidates(state)) < state.record.order.warm
 
 
 def _take_back(state: State) -> None:
