@@ -12,12 +12,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from statistics import median
 from typing import Any
 
 import acode
 from bench.filled import Shelf
-from bench.queues import PROCESSES, peers
+from bench.queues import PROCESSES, Peer, peers, processor_seconds
 from bench.report import Line, Pair, at_least, at_most, duration
 from bench.rounds import Rounds, Scale, seconds
 
@@ -41,6 +42,7 @@ async def noop_inline(_ctx: acode.Context) -> int:
 def measure(shelf: Shelf, scale: Scale) -> Iterator[Line]:
     """Throughput and latency beside peers, then the price of being inline, then memory."""
     with peers() as others:
+        yield from _work(shelf, scale, others)
         yield from _throughput(shelf, scale, {name: p.drive for name, p in others.items()})
         yield from _latency(shelf, scale, {name: p.latency for name, p in others.items()})
     yield from _inline(scale)
@@ -62,6 +64,30 @@ def _throughput(
     for name in (*others, EXECUTOR):
         goal = 3 if name in others else None
         yield at_least("durable no-ops, 4 processes", Pair(rounds, OURS, name), goal)
+
+
+def _work(shelf: Shelf, scale: Scale, others: dict[str, Peer]) -> Iterator[Line]:
+    """Processor time, which depends less than a rate on who else uses the machine."""
+
+    def used(peer: Peer) -> float:
+        before = processor_seconds(peer.pids)
+        peer.drive(PEER_TASKS)
+        return (processor_seconds(peer.pids) - before) / PEER_TASKS
+
+    turns = {OURS: lambda: asyncio.run(_our_work(f"{shelf.fresh().root}/queue.db"))}
+    turns |= {name: partial(used, peer) for name, peer in others.items()}
+    rounds = Rounds(turns, scale.rounds)
+    for name in others:
+        yield at_most("processor time of a durable no-op, all processes", Pair(rounds, OURS, name))
+
+
+async def _our_work(path: str) -> float:
+    options: dict[str, Any] = {"workers": PROCESSES, "queue_size": PEER_TASKS}
+    async with acode.Pool(store=f"sqlite:///{path}", isolation="process", **options) as pool:
+        before = processor_seconds([os.getpid()])
+        for handle in await pool.submit_many(noop, [()] * PEER_TASKS):
+            await handle.result()
+        return (processor_seconds([os.getpid()]) - before) / PEER_TASKS
 
 
 def _our_rate(directory: str, tasks: int) -> float:

@@ -9,7 +9,6 @@ from typing import Any
 from acode.cli.context import drive
 from acode.clock import Deadline, SystemClock
 from acode.engine.lock import holder
-from acode.engine.remains import known_workers
 from acode.ids import new_id
 from acode.model.state import Status
 from acode.model.task import Submission, Task, TaskSpec
@@ -17,6 +16,7 @@ from acode.project import Project
 from acode.sockets import ring
 from acode.store.base import TaskQuery
 from acode.store.sqlite import SqliteStore
+from acode.worker.known import known_workers
 from bench.command import acode
 
 QUEUE_SIZE = 1_000_000

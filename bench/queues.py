@@ -10,10 +10,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from typing import Any, NamedTuple
+
+import psutil
 
 from bench.handlers import REDIS
 
@@ -29,6 +31,8 @@ class Peer(NamedTuple):
     """Submit so many no-ops and wait until all are done."""
     latency: Callable[[], float]
     """Seconds from a submission to the start of the function, while everything is idle."""
+    pids: tuple[int, ...] = ()
+    """Its worker's main process and its broker."""
 
 
 @contextmanager
@@ -40,12 +44,12 @@ def peers() -> Iterator[dict[str, Peer]]:
         if shutil.which("redis-server"):
             os.environ[REDIS] = f"{directory}/redis.sock"
             words = ("redis-server", "--port", "0", "--save", "", "--dir", directory)
-            stack.enter_context(_process(*words, "--unixsocket", os.environ[REDIS]))
+            redis = stack.enter_context(_process(*words, "--unixsocket", os.environ[REDIS]))
             _until(lambda: os.path.exists(os.environ[REDIS]))
             for name, (library, command, make) in _ON_REDIS.items():
                 if find_spec(library):
-                    stack.enter_context(_process(sys.executable, *command))
-                    found[name] = make()
+                    worker = stack.enter_context(_process(sys.executable, *command))
+                    found[name] = make()._replace(pids=(worker, redis))
         for name, peer in found.items():
             print(f"  waiting for {name}", file=sys.stderr, flush=True)
             peer.drive(50)  # its workers are up when they have done something
@@ -53,11 +57,11 @@ def peers() -> Iterator[dict[str, Peer]]:
 
 
 @contextmanager
-def _process(*words: str) -> Iterator[None]:
+def _process(*words: str) -> Iterator[int]:
     quiet = subprocess.DEVNULL
     process = subprocess.Popen(words, stdout=quiet, stderr=quiet)
     try:
-        yield
+        yield process.pid
     finally:
         process.terminate()
         try:
@@ -73,6 +77,13 @@ def _until(condition: Callable[[], Any]) -> None:
         if time.monotonic() > end:
             raise SystemExit("a peer does not come to its end")
         time.sleep(REST_SECONDS)
+
+
+def processor_seconds(pids: Iterable[int]) -> float:
+    """What these processes, everything below them and this one have used so far."""
+    trees = [psutil.Process(pid) for pid in pids]
+    below = [child for tree in trees for child in tree.children(recursive=True)]
+    return sum(sum(each.cpu_times()[:2]) for each in {psutil.Process(), *trees, *below})
 
 
 class _Loop:

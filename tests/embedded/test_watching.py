@@ -5,12 +5,13 @@ import gc
 import subprocess
 import sys
 import tracemalloc
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import acode
-from tests.embedded.conftest import Bench, until
+from tests.embedded.conftest import Bench, Program, until
 
 
 @acode.handler("pause")
@@ -138,3 +139,39 @@ def test_everything_public_is_there_documented_and_listed() -> None:
         assert name == "__version__" or found.__doc__, name
     with pytest.raises(AttributeError):
         _ = acode.nonsense
+
+
+MEMORY = """
+    import asyncio, os, psutil
+
+    def used():
+        return psutil.Process().memory_full_info().uss
+
+    async def main():
+        await asyncio.sleep(0)
+        before = used()
+        import acode
+
+        @acode.handler("hold")
+        async def hold(ctx):
+            await asyncio.sleep(3600)
+
+        async with acode.Pool(shutdown_timeout=0) as pool:
+            await pool.submit_many(hold, [()] * 3)
+            while pool.stats().active_workers < 3:
+                await asyncio.sleep(0.01)
+            await pool.submit_many(hold, [()] * 100)
+            print(pool.stats().queued_tasks, used() - before, flush=True)
+            os._exit(0)
+
+    asyncio.run(main())
+"""
+
+
+@pytest.mark.req("lld-23")
+def test_three_workers_and_a_full_queue_take_less_than_20_mb(
+    program: Callable[[str], Program],
+) -> None:
+    waiting, taken = program(MEMORY).run().split()
+    assert waiting == "100"
+    assert int(taken) < 20_000_000
