@@ -56,10 +56,6 @@ def test_every_command_shows_examples_and_the_global_options(
     assert max(map(len, done.out.splitlines())) <= 80
 
 
-def test_nothing_that_cannot_work_yet_is_offered(project: Project) -> None:
-    assert project.run("bench").code == 2
-
-
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_each_shell_gets_its_script(project: Project, shell: str) -> None:
     done = project.run("completion", shell)

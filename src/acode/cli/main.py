@@ -25,7 +25,7 @@ NOUNS = {
 }
 """First words that a second one follows; each has a module of its name."""
 
-NAMES = ("init", "run", *NOUNS, "dashboard", "doctor", "completion")
+NAMES = ("init", "run", *NOUNS, "dashboard", "doctor", "bench", "completion")
 """All first words, in the order of the help; the others are commands by themselves."""
 
 EPILOG = """examples:
