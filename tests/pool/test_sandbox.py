@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -180,7 +181,9 @@ def test_under_strict_a_task_reads_only_what_it_works_with(confined: Confined) -
     pool.start(count=1)
     daemon = pool.daemon.pid
     (confined.root / ".agent" / "run" / "token").write_text("secret")
+    python = shutil.which("python3", path="/usr/bin")
     hidden = [
+        f"{python} -c 'import socket; socket.socket(socket.AF_UNIX)'",
         f"cat {confined.home}/precious",
         f"ls {confined.home}",
         f"cat {confined.root}/.agent/run/token",

@@ -37,7 +37,7 @@ class Airlock:
     def _start(self, start: Callable[[], int]) -> int:
         if self._network >= 0:
             enter_namespace(self._network, CLONE_NEWNET)
-        give_up(self._rules, self._kept)
+        give_up(self._rules, self._kept, self.confinement.level)
         return start()
 
     def close(self) -> None:

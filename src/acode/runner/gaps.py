@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Literal
 
-from acode.runner import landlock, namespaces
+from acode.runner import landlock, namespaces, seccomp
 from acode.runner.sandbox import Level, Network
 
 NetworkWay = Literal["namespace", "user namespace", "Landlock", "nothing"]
@@ -28,6 +28,8 @@ def sandbox_gaps(level: Level, network: Network) -> Iterator[str]:
     if level == "off":
         return
     yield from landlock.missing(landlock.abi())
+    if level == "strict" and not seccomp.is_known():
+        yield "sockets of other programs (there is no filter for this processor)"
     if not can_seal():
         yield "changes to git's hooks and settings by tasks that work in the project itself"
     if network == "none":

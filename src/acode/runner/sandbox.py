@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from acode.runner import landlock, namespaces
+from acode.runner import landlock, namespaces, seccomp
 from acode.runner.landlock import ALL_WRITES, DEVICE, READ, WRITE, Ruleset
 from acode.runner.syscalls import forbid_new_privileges, keep_capabilities
 
@@ -59,7 +59,7 @@ class Confinement(msgspec.Struct, frozen=True, kw_only=True):
                 network=self.network == "none", sealed=self.sealed, open_=self.writable
             )
         rules = self.rules(close_ports=keeps_ports)
-        give_up(rules, kept)
+        give_up(rules, kept, self.level)
         if rules is not None:
             rules.close()
 
@@ -87,12 +87,14 @@ def kept_capabilities(level: Level) -> int:
     return _ROOTS_CAPABILITIES & namespaces.capabilities() if is_root else 0
 
 
-def give_up(rules: Ruleset | None, kept: int) -> None:
+def give_up(rules: Ruleset | None, kept: int, level: Level) -> None:
     """Enforce the rules on this thread, together with what they rest on."""
     forbid_new_privileges()
     keep_capabilities(kept)
     if rules is not None:
         rules.enforce()
+    if level == "strict" and seccomp.is_known():
+        seccomp.close_unix_sockets()
 
 
 def _settings() -> list[str]:

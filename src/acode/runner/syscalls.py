@@ -28,9 +28,9 @@ def _checked(result: int) -> int:
     return result
 
 
-def prctl(option: int, value: int) -> None:
+def prctl(option: int, value: int, more: int = 0) -> None:
     """Change something about the calling thread or its process."""
-    _checked(_libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0))
+    _checked(_libc.prctl(option, ctypes.c_ulong(value), ctypes.c_ulong(more), 0, 0))
 
 
 def forbid_new_privileges() -> None:
