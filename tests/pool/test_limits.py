@@ -106,6 +106,26 @@ def test_a_memory_hog_is_ended(pool_project: PoolProject, how: str, hog: str) ->
         assert attempt["usage"]["maxMemoryBytes"] > 90 << 20
 
 
+@BOTH
+@pytest.mark.needs("git")
+@pytest.mark.req("027-FR-058")
+def test_a_hog_in_a_worktree_is_ended_and_so_is_one_in_a_check(
+    pool_project: PoolProject, how: str
+) -> None:
+    make_repository(pool_project)
+    pool_project.env["ACODE_CGROUPS"] = how
+    workers = {"limits": PLENTY | {"memoryMb": 100}, "resources": {"overLimitAction": "kill"}}
+    check = f"test ! -e bad || {python(ONE)}"
+    pool_project.configure(workers=workers, tasks={"testCommand": check})
+    pool_project.start(count=2)
+    command, checked = pool_project.add(python(ONE)), pool_project.add("touch bad")
+    assert pool_project.wait(command, checked).code == 1
+    assert_over_limit(pool_project, command, "memoryMb", 100)
+    shown = pool_project.show(checked)
+    assert shown["attempts"][0]["ending"] == "overLimit"
+    assert "memoryMb, its limit is 100" in shown["error"]["message"]
+
+
 GROWER = """
 import os, time
 x = [bytearray(100 << 20)]

@@ -22,6 +22,8 @@ from acode.worker.messages import Action, Control, Ended, Exceeded
 from acode.worker.wire import FrameType
 
 REST_SECONDS = 1.0
+IDLE_SECONDS = 3.0
+"""The same while nothing runs and nothing is held back."""
 WINDOW_SECONDS = 5.0
 """An attempt is over its share of the processor if it is for so long."""
 
@@ -110,7 +112,7 @@ class Monitor:
             if slot.lease is not None and slot.id in self._watched:
                 self._judge(slot, slot.lease, self._watched[slot.id])
         self._press()
-        return REST_SECONDS
+        return REST_SECONDS if self._held or self._roster.busy() else IDLE_SECONDS
 
     def _sample(self) -> None:
         live = [slot for slot in self._roster if slot.process and slot.status in LIVE]
