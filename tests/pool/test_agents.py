@@ -175,6 +175,22 @@ def test_a_run_adds_up_what_its_agents_cost(pool_project: PoolProject) -> None:
     assert done.out.splitlines()[-1].endswith("s, $0.50")
 
 
+def test_what_an_agent_said_while_no_daemon_was_there_is_kept(pool_project: PoolProject) -> None:
+    configure(pool_project)
+    pool_project.start(count=1)
+    go = pool_project.root / "go"
+    task = add(pool_project, f"say I begin; wait {go}")
+    eventually(lambda: "I begin" in log_of(pool_project, task))
+    pool_project.kill_hard()
+    go.touch()
+    eventually(lambda: "✓ done" in pool_project.output(task))
+    pool_project.start(count=1)
+    assert pool_project.wait(task).code == 0
+    shown = pool_project.show(task)
+    assert shown["attemptCount"] == 1
+    assert shown["agent"]["costUsd"] == 0.25
+
+
 # Usage limits.
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from acode.clock import Deadline
 from tests.cli.conftest import problem_of
 from tests.cli.test_terminal import Terminal
 from tests.pool.conftest import PoolProject, eventually
@@ -126,6 +127,31 @@ def test_an_interrupted_run_leaves_nothing_running_and_loses_nothing(
     assert all(task["attemptCount"] == 1 for task in again.json["tasks"])
     assert sorted(steps.read_text().split()) == ["first", "second", "third"]
     assert len(pool_project.ask("task", "list")) == 3
+
+
+def test_a_hang_up_that_is_ignored_does_not_interrupt(
+    pool_project: PoolProject, steps: Path
+) -> None:
+    file = write(pool_project, held(pool_project, "one", steps))
+    command = pool_project.popen(
+        "run", file, "--count", "1", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    )
+    eventually(lambda: has_started(pool_project, "one"))
+    command.send_signal(signal.SIGHUP)
+    pool_project.let_go("one")
+    assert finish(command)[0] == 0
+
+
+@pytest.mark.parametrize("after", [0.0, 0.1, 0.2, 0.3, 0.5])
+def test_an_interrupt_at_any_moment_leaves_nothing(pool_project: PoolProject, after: float) -> None:
+    command = pool_project.popen("run", write(pool_project, "sleep 60\n"), "--count", "1")
+    Deadline(after).rest(after)
+    command.send_signal(signal.SIGINT)
+    code, _, _ = finish(command)
+    # Before Python has set its handlers up, the signal itself ends it.
+    assert code in (130, -signal.SIGINT)
+    assert not pool_project.has_daemon()
+    assert not pool_project.processes()
 
 
 def test_the_report_of_an_interrupted_run_says_so(pool_project: PoolProject, steps: Path) -> None:

@@ -27,7 +27,9 @@ class Interrupts:
         self._came = False
 
     def __enter__(self) -> "Interrupts":
-        self._before = {each: signal.signal(each, self._on_signal) for each in _SIGNALS}
+        # What our caller ignores, as nohup does with a hang-up, stays ignored.
+        heard = [each for each in _SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
+        self._before = {each: signal.signal(each, self._on_signal) for each in heard}
         return self
 
     def __exit__(

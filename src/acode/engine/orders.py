@@ -1,6 +1,7 @@
 """From a lease to what a worker is told."""
 
 import os
+import sys
 from collections.abc import Mapping
 from functools import cache
 
@@ -31,6 +32,7 @@ class Orders:
         self._passed = {
             name: chosen(environ, agent.pass_) for name, agent in settings.agents.items()
         }
+        self._has_environment = any(name in environ for name in ("VIRTUAL_ENV", "CONDA_PREFIX"))
         self._checks = _checks(settings)
         self._repositories = _possible_repositories(project_root)
         agents = settings.agents.items()
@@ -77,6 +79,14 @@ class Orders:
             project_writable=spec.workspace is WorkspaceKind.PROJECT,
         )
 
+    def _python(self) -> str:
+        """The project's own Python, that of the user's shell, or the one that acode runs with."""
+        for folder in (".venv", "venv"):
+            python = os.path.join(self._root, folder, "bin", "python")
+            if os.access(python, os.X_OK):
+                return python
+        return "python3" if self._has_environment else sys.executable
+
     def limits(self, spec: TaskSpec) -> AttemptLimits:
         """What an attempt of this task is held to."""
         if spec.limits == _UNSAID:
@@ -86,7 +96,7 @@ class Orders:
     def _argv(self, lease: Lease) -> tuple[str, ...]:
         spec = lease.task.spec
         if spec.type == "python":
-            python = _python_of(self._root) if spec.mode is not Mode.DOCKER else "python3"
+            python = "python3" if spec.mode is Mode.DOCKER else self._python()
             words = (lease.token, self._root, spec.command, *spec.args)
             return (python, "-c", _function_runner(), *words)
         return argv_of(spec, agents=self._agents, project_root=self._root)
@@ -131,15 +141,6 @@ def _rules(agent: Agent) -> AgentRules:
 def _function_runner() -> str:
     with open(function.__file__, encoding="utf-8") as file:
         return file.read()
-
-
-def _python_of(root: str) -> str:
-    """The project's own Python: that of its environment, or whatever is on the path."""
-    for folder in (".venv", "venv"):
-        python = os.path.join(root, folder, "bin", "python")
-        if os.access(python, os.X_OK):
-            return python
-    return "python3"
 
 
 def _title(spec: TaskSpec) -> str:
