@@ -324,3 +324,20 @@ def test_output_of_an_agent_in_text_is_left_alone(pool_project: PoolProject) -> 
     assert pool_project.wait(task).code == 0
     assert json.loads(log_of(pool_project, task)[0])["type"] == "system"
     assert pool_project.show(task)["agent"] is None
+
+
+@pytest.mark.needs("landlock")
+def test_an_agent_writes_to_its_own_directory_and_to_no_other(pool_project: PoolProject) -> None:
+    home = pool_project.root.parent / "home"
+    home.mkdir()
+    pool_project.env["HOME"] = str(home)
+    del pool_project.env["ACODE_SANDBOX__LEVEL"]
+    configure(pool_project, writePaths=["~/.stand-in"])
+    pool_project.start(count=1)
+    good = add(pool_project, f"run echo kept > {home}/.stand-in/notes")
+    bad = add(pool_project, f"run echo lost > {home}/notes")
+    other = pool_project.add(f"echo lost > {home}/.stand-in/other")
+    pool_project.wait(good, bad, other)
+    assert (home / ".stand-in" / "notes").read_text() == "kept\n"
+    assert sorted(path.name for path in home.rglob("*")) == [".stand-in", "notes"]
+    assert pool_project.status(other) == "failed"

@@ -73,6 +73,7 @@ agents:
     idleTimeoutSeconds: 900
     resultGraceSeconds: 10
     verify: null
+    writePaths: [~/.claude]
 results: { author: acode <acode@localhost>, keepBranchDays: 0, keepArtifactDays: 0 }
 store: { url: null }
 api: { enabled: true, host: 127.0.0.1, port: 8470 }

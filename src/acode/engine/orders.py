@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 
 from acode.model.agent import AgentRules
@@ -62,6 +63,7 @@ class Orders:
             artifacts=(*self._settings.tasks.artifacts, *spec.artifacts),
             title=_title(spec),
             agent=self._rules.get(spec.type),
+            writable=self._writable(spec.type),
             is_function=spec.type == "python",
             wanted=self._wanted(spec),
             passed=tuple(self._passed.get(spec.type, ())),
@@ -78,6 +80,17 @@ class Orders:
             cpus=None if share is None else share / 100,
             project_writable=spec.workspace is WorkspaceKind.PROJECT,
         )
+
+    def _writable(self, kind: str) -> tuple[str, ...]:
+        """The agent's own directories. What is not there could not be opened to it alone."""
+        agent = self._settings.agents.get(kind)
+        if agent is None or not agent.write_paths:
+            return ()
+        paths = [os.path.join(self._root, os.path.expanduser(each)) for each in agent.write_paths]
+        for path in paths:
+            with suppress(OSError):  # the agent itself will say what it cannot do
+                os.makedirs(path, mode=0o700, exist_ok=True)
+        return tuple(paths)
 
     def _python(self) -> str:
         """The project's own Python, that of the user's shell, or the one that acode runs with."""

@@ -120,6 +120,7 @@ TEXT = """\
 #    format: auto                 # auto | stream-json | text: how its output is read
 #    idleTimeoutSeconds: 900      # ended when it prints nothing for so long; 0: never
 #    resultGraceSeconds: 10       # ended when it stays so long after its result; 0: never
+#    writePaths: [~/.claude]      # where it keeps its own files; made if it is not there
 #    verify: null                 # runs after it, like testCommand: what it did is good if this is
 
 #results:                         # what tasks have changed

@@ -253,11 +253,13 @@ class Agent(Section, frozen=True):
     idle_timeout_seconds: SecondsOrNone = 900
     result_grace_seconds: SecondsOrNone = 10
     verify: Text | None = None
+    write_paths: Texts = ()
 
 
 CLAUDE_CODE = Agent(
     command=("claude", "-p", "{prompt}", "--output-format", "stream-json", "--verbose"),
     pass_=("ANTHROPIC_API_KEY",),
+    write_paths=("~/.claude",),
 )
 
 

@@ -60,7 +60,9 @@ class Direct:
         task = self._task
         env = self._inherited | task.env
         env |= environment(task, self._config, places, workspace)
-        confinement = self._bounds.confining.of(self._writable(places, workspace))
+        confinement = self._bounds.confining.of(
+            (*self._writable(places, workspace), *task.writable)
+        )
         env = self._bounds.confining.prepare(env, confinement)
         self._program = find_program(self._program, env)
         directory = os.path.join(workspace, task.cwd or ".")

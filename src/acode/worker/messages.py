@@ -51,6 +51,8 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Variables that may hold secrets because the settings say so."""
     agent: AgentRules | None = None
     """For coding agents: how their output is read, and what they are held to."""
+    writable: tuple[str, ...] = ()
+    """Directories outside of the workspace that this command may write to."""
     is_function: bool = False
     """Whether the command calls a Python function and tells what it gives back."""
 

@@ -204,7 +204,7 @@ class Steward:
         env = self._inherited | self._task.env
         env |= environment(self._task, self._config, self._places, workspace.path)
         confining = Confining(self._config)
-        confinement = confining.of((*workspace.writable, self._places.suite))
+        confinement = confining.of((*workspace.writable, self._places.suite, *self._task.writable))
         env = confining.prepare(env, confinement)
         steps = [*self._steps, *([confinement.apply] if confinement else [])]
         program = find_program(argv[0], env)
