@@ -1,6 +1,7 @@
 """The `acode` command: finds what was asked for, runs it, and turns every failure into words."""
 
 import os
+import signal
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Sequence
@@ -45,6 +46,7 @@ exit codes: 0 done, 1 failed or refused, 2 usage or configuration,
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; never raise, never print a traceback."""
     _prepare_streams()
+    listen_to_interrupts(False)
     code = _guarded(lambda: run(list(sys.argv[1:] if argv is None else argv)))
     # What is still in the buffer may fail to be written, too.
     return _guarded(_flush) or code
@@ -64,6 +66,16 @@ def _guarded(action: Callable[[], int]) -> int:
         return _system_failed(error)
     except Exception as error:
         return _bug(error)
+
+
+def listen_to_interrupts(wanted: bool) -> None:
+    """Let Ctrl-C be an exception, or end the process at once as long as there is nothing to tidy.
+
+    An exception in the middle of making a struct or a decoder lets msgspec 0.22 crash later.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        handler = signal.default_int_handler if wanted else signal.SIG_DFL
+        signal.signal(signal.SIGINT, handler)
 
 
 def _flush() -> int:
@@ -93,6 +105,7 @@ def run(words: list[str]) -> int:
     from acode.cli.context import Context
 
     context = Context(args)
+    listen_to_interrupts(True)
     try:
         return int(args.run(context))
     finally:

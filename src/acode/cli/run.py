@@ -5,6 +5,7 @@ from acode.cli.batch import Batch
 from acode.cli.borrowed import Borrowed, Interrupts
 from acode.cli.context import Context, drive
 from acode.cli.follow import Follower
+from acode.cli.main import listen_to_interrupts
 from acode.cli.parser import Command, Parser
 from acode.cli.progress import Standing, Teller, teller, told
 from acode.cli.render import Column
@@ -41,6 +42,7 @@ def run_arguments(parser: Parser) -> None:
 
 def run(context: Context) -> int:
     """Run every task of a file and tell how they ended."""
+    listen_to_interrupts(False)
     batch = Batch(context, context.args.file)
     with Interrupts() as interrupts:
         pool = Borrowed(context, interrupts)
