@@ -16,10 +16,10 @@ help: ## list the targets
 demo: $(VENV)/.installed ## queue tasks in a throwaway project and show what acode does with them
 	$(PYTHON) tools/demo.py
 
-test: $(VENV)/.installed ## run the tests
+test: $(VENV)/.installed $(VENV)/.components ## run the tests
 	$(PYTEST) $(ARGS)
 
-check: $(VENV)/.installed ## format, lint, strict types, then the tests
+check: $(VENV)/.installed $(VENV)/.components ## format, lint, strict types, then the tests
 	$(PYTHON) -m ruff format --check
 	$(PYTHON) -m ruff check
 	$(PYTHON) -m mypy
@@ -28,7 +28,7 @@ check: $(VENV)/.installed ## format, lint, strict types, then the tests
 bench: $(VENV)/.installed-bench ## measure acode side by side with its peers
 	$(PYTHON) -m bench $(ARGS)
 
-requirements: $(VENV)/.installed ## run the tests and list the requirements that they prove
+requirements: $(VENV)/.installed $(VENV)/.components ## run the tests and list the requirements that they prove
 	$(PYTEST) --requirements $(ARGS)
 
 reference: $(VENV)/.installed ## write docs/reference/cli.md anew from the parser
@@ -45,6 +45,10 @@ clean: ## remove what the other targets made
 
 $(VENV)/.installed: pyproject.toml constraints.txt tools/setup.sh
 	sh tools/setup.sh $(VENV) test,check,web,tui
+	@touch $@
+
+$(VENV)/.components: $(VENV)/.installed tools/components.sh
+	sh tools/components.sh
 	@touch $@
 
 $(VENV)/.installed-bench: $(VENV)/.installed

@@ -38,6 +38,7 @@ def podman_command(directory: Path) -> list[str]:
         "podman",
         f"--root={directory}/data",
         f"--runroot={directory}/exec",
+        "--runtime=runc",
         "--cgroup-manager=cgroupfs",
         "--events-backend=file",
         "system",
@@ -51,7 +52,9 @@ COMMANDS = {"docker": docker_command, "podman": podman_command}
 
 CONTAINERS_CONF = """
 [containers]
-default_ulimits = ["nofile=1024:4096"]
+default_ulimits = ["nofile=1024:4096", "nproc=1024:4096"]
+[network]
+network_backend = "netavark"
 """
 
 

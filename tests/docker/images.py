@@ -14,10 +14,13 @@ from urllib.parse import urlencode
 from acode.runner.container.api import Api, _Connection
 from acode.runner.container.images import has_image
 
-BUSYBOX = "acode-test/busybox:1"
-GIT = "acode-test/git:1"
-BARE = "acode-test/bare:1"
+BUSYBOX = "localhost/acode-test/busybox:latest"
+GIT = "localhost/acode-test/git:latest"
+BARE = "localhost/acode-test/bare:latest"
 """Programs, and no shell."""
+VOLUME = "localhost/acode-test/volume:latest"
+"""One that wants a volume of its own."""
+ALL = (BUSYBOX, GIT, BARE, VOLUME)
 
 _APPLETS = [
     "sh", "cat", "echo", "env", "false", "head", "id", "kill", "ls", "mkdir", "mkfifo", "nc",
@@ -40,9 +43,10 @@ def ensure(api: Api, *names: str) -> None:
 
 def import_image(api: Api, name: str, archived: bytes) -> None:
     repository, _, tag = name.partition(":")
-    query = {"fromSrc": "-", "repo": repository, "tag": tag, "changes": "ENV PATH=/bin:/usr/bin"}
+    changes = ["ENV PATH=/bin:/usr/bin", *(["VOLUME /data"] if name == VOLUME else [])]
+    query = {"fromSrc": "-", "repo": repository, "tag": tag, "changes": changes}
     connection: HTTPConnection = _Connection(api.path, 120)
-    connection.request("POST", f"/images/create?{urlencode(query)}", archived)
+    connection.request("POST", f"/images/create?{urlencode(query, doseq=True)}", archived)
     answer = connection.getresponse()
     said = answer.read()
     connection.close()
@@ -53,7 +57,7 @@ def import_image(api: Api, name: str, archived: bytes) -> None:
 @cache
 def archive(name: str) -> bytes:
     """The files of an image."""
-    return {BUSYBOX: _busybox, GIT: _git, BARE: _bare}[name]()
+    return {BUSYBOX: _busybox, VOLUME: _busybox, GIT: _git, BARE: _bare}[name]()
 
 
 def _busybox() -> bytes:

@@ -128,10 +128,10 @@ def test_a_task_may_ask_for_another_image(project: DockerProject) -> None:
 
 def test_an_image_that_cannot_be_had_fails_its_task_with_words(project: DockerProject) -> None:
     project.start(count=1)
-    task = project.add("true", "--meta", "image=acode-test/nosuch:1")
+    task = project.add("true", "--meta", "image=localhost/acode-test/nosuch:1")
     project.wait(task)
     error = project.show(task)["error"]
-    assert "the image acode-test/nosuch:1 is not there" in error["message"]
+    assert "the image localhost/acode-test/nosuch:1 is not there" in error["message"]
     assert "pull" in error["hint"]
     assert project.run_task("echo again") == "again"
 

@@ -32,7 +32,7 @@ def own_docker() -> Iterator[TestEngine]:
 def _started(name: str, label: str = "") -> TestEngine:
     engine = TestEngine(name, label).start()
     with engine.alone():
-        images.ensure(engine.wait().api, images.BUSYBOX, images.GIT, images.BARE)
+        images.ensure(engine.wait().api, *images.ALL)
     return engine
 
 

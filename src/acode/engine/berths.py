@@ -38,6 +38,8 @@ class Berth:
         self.meter = meter
         self.owner: ProcessIdentity | None = None
         """The worker as it was when this was made: its directories went with it."""
+        self.footing: tuple[int, ...] = ()
+        """What its mounts are tied to."""
         self.used = Used()
         self.attempts = 0
         self.is_spent = False
@@ -96,7 +98,8 @@ class Berths:
         was = berth.wanted
         same = was.image == wanted.image and was.project_writable == wanted.project_writable
         lives = not berth.is_spent and berth.attempts < MAX_ATTEMPTS
-        return same and lives and berth.owner == slot.process
+        stands = berth.owner == slot.process and berth.footing == self._fitting.footing(slot.id)
+        return same and lives and stands
 
     async def _make(self, slot: Slot, wanted: Wanted) -> Berth:
         engine = await self.engine()
@@ -107,7 +110,7 @@ class Berths:
             self._events.emit(PoolNote("error", f"worker-{slot.id}: no container: {error}"))
             raise
         berth = self._berths[slot.id] = Berth(seat, wanted, meter)
-        berth.owner = slot.process
+        berth.owner, berth.footing = slot.process, self._fitting.footing(slot.id)
         slot.container_id = seat.container_id
         return berth
 
@@ -198,7 +201,8 @@ class Berths:
         except EngineError:
             return
         berth = self._berths[slot.id] = Berth(seat, wanted, meter)
-        berth.owner, slot.container_id = slot.process, container_id
+        berth.owner, berth.footing = slot.process, self._fitting.footing(slot.id)
+        slot.container_id = container_id
 
     def _remembered(self, worker_id: str) -> tuple[Seat | None, Wanted]:
         try:
@@ -219,6 +223,7 @@ class Berths:
         await asyncio.gather(*(self.let_go(name) for name in tuple(self._berths)))
         if self._engine is not None:
             await self._sweep()
+        self._fitting.release()
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
 

@@ -16,6 +16,7 @@ from acode.model.event import PoolNote
 from acode.model.failure import Category, Failure, FailureCode
 from acode.observe.events import Events
 from acode.policy.secrets import looks_secret
+from acode.runner.container.api import EngineError
 from acode.runner.container.images import ImageUnavailable
 from acode.runner.container.life import NoShell
 from acode.worker.messages import Action, Assignment, Control, Ended, Why
@@ -105,9 +106,10 @@ class Boarding:
         self, task: Assignment, error: DockerUnavailable
     ) -> tuple[Ending | None, str | None]:
         """As a process where that is allowed; else it waits for the engine to come back."""
-        if isinstance(error, ImageUnavailable | NoShell):
+        status = error.status if isinstance(error, EngineError) else 0
+        if isinstance(error, ImageUnavailable | NoShell) or 400 <= status < 500:
             return NotStarted(_unusable(error)), None
-        if self._may_do_without:
+        if self._may_do_without and status == 0:
             note = f"{error.code}: {error}; task {task.task_id} runs as a process"
             self._events.emit(PoolNote("warning", note))
             return None, None

@@ -1,7 +1,9 @@
 """From settings to the plan of a container: its image, its mounts, its limits, its user."""
 
 import os
+import resource
 import subprocess
+from contextlib import suppress
 
 import msgspec
 
@@ -27,6 +29,8 @@ from acode.worker.messages import WorkerConfig
 from acode.workspace.repository import find_repository
 
 _IDENTITY_SECONDS = 5.0
+_HOLD = ".acode"
+"""No name of an entry: git passes over it."""
 
 
 class Fitting:
@@ -65,6 +69,21 @@ class Fitting:
             disk_mb=limits.disk_mb,
         )
 
+    def footing(self, worker_id: str) -> tuple[int, ...]:
+        """What the mounts of a container are tied to: one that stands on other ground is old."""
+        config = msgspec.structs.replace(self._config, id=worker_id)
+        repository = find_repository(config.project_root)
+        common = [_worktrees(repository.common)] if repository else []
+        return tuple(_inode(path) for path in (config.project_root, config.trees, *common))
+
+    def release(self) -> None:
+        """Leave the repository as it was."""
+        repository = find_repository(self._config.project_root)
+        if repository is not None:
+            with suppress(OSError):  # not there, or others have worktrees
+                os.unlink(f"{_worktrees(repository.common)}/{_HOLD}")
+                os.rmdir(_worktrees(repository.common))
+
     def control_of(self, worker_id: str) -> str:
         """Where the pipes of a worker's container are."""
         return f"{self._config.run_dir}/containers/{worker_id}"
@@ -92,7 +111,7 @@ class Fitting:
             env={"ACODE_CONTAINER": control, **self._signature()},
             mounts=mounts,
             masked=masked,
-            ceiling=ceiling if engine.quotas else msgspec.structs.replace(ceiling, disk_mb=None),
+            ceiling=_for_engine(ceiling, engine),
             read_only_root=docker.resources.read_only_root_fs,
             network="none" if self._settings.sandbox.network == "none" else docker.network,
             ports=docker.ports,
@@ -100,12 +119,15 @@ class Fitting:
             extra_hosts=docker.extra_hosts,
             health_seconds=self._settings.workers.health_check_interval_ms / 1000,
             stop_seconds=docker.stop_timeout_seconds,
+            copies_up=engine.name == "podman",
             selinux=os.path.exists("/sys/fs/selinux/enforce"),
         )
         return plan, Owner(user.uid, user.gid), home
 
     def _places(self, config: WorkerConfig, control: str, wanted: Wanted) -> Places:
         repository = find_repository(config.project_root)
+        if repository is not None:
+            _hold(_worktrees(repository.common))
         return Places(
             project=config.project_root,
             agent=config.agent_dir,
@@ -139,6 +161,40 @@ class Fitting:
                 for what, value in (("NAME", name), ("EMAIL", address))
             }
         return self._identity
+
+
+def _for_engine(ceiling: Ceiling, engine: Engine) -> Ceiling:
+    return msgspec.structs.replace(
+        ceiling,
+        disk_mb=ceiling.disk_mb if engine.quotas else None,
+        user_processes=_most_processes() if engine.name == "podman" else None,
+    )
+
+
+def _most_processes() -> int:
+    """More than so many there cannot be, so nobody needs a privilege to be held to it."""
+    most = resource.getrlimit(resource.RLIMIT_NPROC)[1]
+    with open("/proc/sys/kernel/pid_max", encoding="ascii") as file:
+        highest = int(file.read())
+    return highest if most == resource.RLIM_INFINITY else min(most, highest)
+
+
+def _worktrees(common: str) -> str:
+    return os.path.join(common, "worktrees")
+
+
+def _hold(worktrees: str) -> None:
+    """Keep the directory of all entries there: git removes an empty one, a mount would stay."""
+    os.makedirs(worktrees, exist_ok=True)
+    with open(f"{worktrees}/{_HOLD}", "wb"):
+        pass
+
+
+def _inode(path: str) -> int:
+    try:
+        return os.stat(path).st_ino
+    except FileNotFoundError:
+        return 0
 
 
 def image_of(settings: Settings, root: str) -> str:
@@ -183,7 +239,8 @@ def _secrets(docker: Docker, root: str) -> tuple[Secret, ...]:
 def _git_setting(root: str, name: str) -> str | None:
     try:
         done = subprocess.run(  # noqa: S603 -- no shell, our own words
-            ["git", "-C", root, "config", "--get", name],  # noqa: S607 -- the user's git
+            # Reading a setting runs nothing, so it does not matter whose repository it is.
+            ["git", "-c", "safe.directory=*", "-C", root, "config", "--get", name],  # noqa: S607
             capture_output=True,
             timeout=_IDENTITY_SECONDS,
             check=False,

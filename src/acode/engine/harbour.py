@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from acode.clock import Clock
 from acode.engine.port import Port
 from acode.engine.roster import Roster, Slot
-from acode.errors import AcodeError
+from acode.errors import AcodeError, ConfigError
 from acode.model.event import PoolNote
 from acode.model.task import Mode
 from acode.observe.events import Events
@@ -108,12 +108,13 @@ class Harbour:
 
 
 def _is_settled(error: AcodeError) -> bool:
-    """Whether it is the user's own setting that is wrong, and not the engine."""
-    from acode.errors import ConfigError
+    """Whether it is not for want of an engine: then nothing is gained by doing without."""
+    from acode.runner.container.api import EngineError
     from acode.runner.container.images import ImageUnavailable
     from acode.runner.container.life import NoShell
 
-    return isinstance(error, ImageUnavailable | NoShell | ConfigError)
+    refused = isinstance(error, EngineError) and error.status != 0
+    return refused or isinstance(error, ImageUnavailable | NoShell | ConfigError)
 
 
 class Gangway:

@@ -33,7 +33,8 @@ class Owner(msgspec.Struct, frozen=True):
 
 def launch(api: Api, plan: Plan, owner: Owner, seconds: float, probe: str) -> Seat:
     """A container that answers, within this time; nothing is left of one that does not."""
-    _clear(plan.control)
+    if os.path.isdir(plan.control):
+        remove(plan.control)
     furnish(plan.control, owner.uid, owner.gid)
     try:
         container_id = create(api, plan)

@@ -6,6 +6,7 @@ A worktree's `.git` file names an absolute path, so git works inside only if pat
 import os
 import stat
 from collections.abc import Iterable
+from contextlib import suppress
 
 import msgspec
 
@@ -121,6 +122,8 @@ def readable_by(secret: Secret, uid: int, spare: str) -> Secret:
     copy = f"{spare}/{secret.name}"
     with open(secret.file, "rb") as file:
         content = file.read()
+    with suppress(FileNotFoundError):
+        os.unlink(copy)
     descriptor = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o400)
     with open(descriptor, "wb") as file:
         file.write(content)

@@ -27,6 +27,8 @@ class Ceiling(msgspec.Struct, frozen=True, kw_only=True):
     open_files: int = 1024
     disk_mb: int | None = None
     """Of the container's own layer, where the engine can count it."""
+    user_processes: int | None = None
+    """Of its user on this whole machine. Podman sets one that it may not set, unless we do."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +54,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     health_seconds: float | None = 30.0
     stop_seconds: float = 10.0
     selinux: bool = False
+    copies_up: bool = False
+    """Whether the engine fills what is to be empty with what it hides, unless told not to."""
 
 
 def body_of(plan: Plan) -> dict[str, Any]:
@@ -109,8 +113,13 @@ def _limits(ceiling: Ceiling) -> dict[str, Any]:
         "PidsLimit": ceiling.pids,
         "OomKillDisable": False,
         "Ulimits": [
-            {"Name": "nofile", "Soft": ceiling.open_files, "Hard": ceiling.open_files},
-            {"Name": "core", "Soft": 0, "Hard": 0},
+            {"Name": name, "Soft": most, "Hard": most}
+            for name, most in (
+                ("nofile", ceiling.open_files),
+                ("core", 0),
+                ("nproc", ceiling.user_processes),
+            )
+            if most is not None
         ],
     }
     if ceiling.disk_mb is not None:
@@ -132,7 +141,8 @@ def _hardening(plan: Plan) -> dict[str, Any]:
 
 
 def _tmpfs(plan: Plan) -> dict[str, str]:
-    places = dict.fromkeys(plan.masked, "mode=755,size=1m")
+    empty = ",notmpcopyup" if plan.copies_up else ""
+    places = dict.fromkeys(plan.masked, f"mode=755,size=1m{empty}")
     if plan.read_only_root:
         size = plan.ceiling.memory_mb // 2
         places |= dict.fromkeys(("/tmp", "/var/tmp", "/run"), f"mode=1777,size={size}m")  # noqa: S108 -- inside
