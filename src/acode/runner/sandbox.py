@@ -5,6 +5,7 @@ happens in a child between fork and exec, or in a thread that only lives to spaw
 """
 
 import os
+from functools import lru_cache
 from typing import Final, Literal
 
 import msgspec
@@ -118,6 +119,7 @@ def project_readable(root: str, agent_dir: str) -> tuple[str, ...]:
     return tuple(path for path in paths if path != agent_dir)
 
 
+@lru_cache(maxsize=8)
 def readable_search_path(search_path: str, confinement: Confinement) -> str:
     """The directories of PATH that a command may look into."""
     allowed = [os.path.realpath(path) for path in (*_SYSTEM, *confinement.readable)]
