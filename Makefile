@@ -8,7 +8,7 @@ ARGS   ?=
 PYTEST := $(PYTHON) -m pytest --numprocesses $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench requirements reference picture pin clean
+.PHONY: help demo test check bench requirements reference picture screenshots pin clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 22
@@ -36,6 +36,9 @@ reference: $(VENV)/.installed ## write docs/reference/cli.md anew from the parse
 
 picture: $(VENV)/.installed ## draw the README's picture from real output
 	$(PYTHON) tools/picture.py
+
+screenshots: $(VENV)/.installed ## take the pictures of the dashboards with a real browser
+	$(PYTHON) tools/screenshots.py
 
 pin: ## write constraints.txt anew with the newest versions
 	sh tools/pin.sh

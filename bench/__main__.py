@@ -13,6 +13,7 @@ from bench import (
     claiming,
     crowd,
     embedded,
+    gateway,
     latency,
     limits,
     listing,
@@ -39,6 +40,7 @@ QUESTIONS: dict[str, Callable[[Shelf, Scale], Iterable[Line]]] = {
     "limits": limits.measure,
     "adoption": adoption.measure,
     "embedded": embedded.measure,
+    "gateway": gateway.measure,
     "workspaces": workspaces.measure,
 }
 

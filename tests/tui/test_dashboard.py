@@ -119,6 +119,8 @@ async def test_help_snapshot_and_compact(project: PoolProject) -> None:
         assert len(app.screen_stack) == 1
         await pilot.press("s")
         await comes(pilot, lambda: list(project.root.glob("*.svg")))
+        (picture,) = project.root.glob("*.svg")
+        assert "cdn" not in picture.read_text()
 
 
 async def test_cancel_retry_and_pause(project: PoolProject) -> None:

@@ -3,6 +3,7 @@
 import json
 import re
 import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -193,6 +194,21 @@ def test_metrics_have_the_names_of_the_seed(site: Site) -> None:
     assert count == everything == value["pool_tasks_completed"]
     assert all(s.labels["type"] == "shell" for s in durations)
     assert len(found["worker_memory_mb"].samples) == 2
+
+
+def test_the_ready_dashboard_asks_for_what_there_is(site: Site) -> None:
+    finished(site, site.add("true"))
+    text = site.call("GET", "/metrics").body.decode()
+    names = set(re.findall(r"^# TYPE (\w+)", text, re.MULTILINE))
+    board = json.loads((Path(__file__).parents[2] / "docs/grafana/acode.json").read_text())
+    asked = {
+        name.removesuffix("_bucket")
+        for panel in board["panels"]
+        for target in panel["targets"]
+        for name in re.findall(r"\b(?:pool|worker)_\w+", target["expr"])
+    }
+    assert len(asked) > 15
+    assert asked <= names
 
 
 # What is refused.

@@ -1,6 +1,7 @@
 """`acode dashboard`: the pool in a terminal, full or compact."""
 
 import os
+import re
 from typing import ClassVar
 
 from rich.text import Text
@@ -9,6 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widgets import DataTable, Footer, Input, Static
 
+from acode.clock import SystemClock, iso
 from acode.errors import AcodeError
 from acode.human import ago, size, span
 from acode.model.state import Status
@@ -189,8 +191,15 @@ class Dashboard(App[None]):
 
     def action_snapshot(self) -> None:
         """Save what is on the screen as a picture."""
-        path = self.save_screenshot(path=self._folder)
+        moment = (iso(SystemClock().now()) or "").replace(":", "-")
+        path = os.path.join(self._folder, f"acode-{moment}.svg")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self.picture())
         self.notify(f"saved to {os.path.relpath(path)}")
+
+    def picture(self) -> str:
+        """The screen as SVG, without the fonts that it would fetch from elsewhere."""
+        return re.sub(r"@font-face \{.*?\}", "", self.export_screenshot(), flags=re.DOTALL)
 
     def action_help(self) -> None:
         """Show the keys."""
