@@ -6,12 +6,13 @@ Whoever is not installed is left out. Redis keeps nothing on disk here, which fa
 import asyncio
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -59,16 +60,17 @@ def peers() -> Iterator[dict[str, Peer]]:
 @contextmanager
 def _process(*words: str) -> Iterator[int]:
     quiet = subprocess.DEVNULL
-    process = subprocess.Popen(words, stdout=quiet, stderr=quiet)
+    # A session of its own: some peers leave their workers behind when they end.
+    process = subprocess.Popen(words, stdout=quiet, stderr=quiet, start_new_session=True)
     try:
         yield process.pid
     finally:
         process.terminate()
-        try:
+        with suppress(subprocess.TimeoutExpired):
             process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def _until(condition: Callable[[], Any]) -> None:
