@@ -10,14 +10,15 @@ PARTS = ("disk", "queue", "spawn", "worktree")
 
 
 def _bench(context: Context) -> int:
-    from acode.cli.gauges import GAUGES, Reading
+    from acode.cli.gauges import GAUGES, QUICK, Reading, Scale
 
     context.app.project.prepare()
+    scale = QUICK if context.args.quick else Scale()
     readings: list[Reading] = []
     with context.screen.working("measuring") as say:
         for name in context.args.parts or PARTS:
             say(f"measuring {name}")
-            readings += GAUGES[name](context.app.project.run_dir)
+            readings += GAUGES[name](context.app.project.run_dir, scale)
     if context.screen.json:
         context.screen.data({one.name: {"value": one.value, "unit": one.unit} for one in readings})
         return 0
@@ -45,12 +46,13 @@ def _arguments(parser: Parser) -> None:
         type=_part,
         help=f"only these: {', '.join(PARTS)}",
     )
+    parser.add_argument("--quick", action="store_true", help="measure less, in a few seconds")
 
 
 COMMAND = Command(
     "bench",
     "measure this installation: disk, queue, spawning and latency, worktrees",
     _bench,
-    ("acode bench", "acode bench queue worktree", "acode bench --json"),
+    ("acode bench", "acode bench queue worktree", "acode bench --quick", "acode bench --json"),
     _arguments,
 )

@@ -32,18 +32,26 @@ from acode.sockets import ring
 from acode.store.base import Claim
 from acode.store.sqlite import SqliteStore
 
-SYNCS = 30
-QUEUED = 2000
 PRODUCERS = 50
-SAMPLES = 40
-COMMANDS = 300
 WORKERS = 4
-FILES = 2000
-OPENINGS = 5
 PATIENCE_SECONDS = 120.0
 STRATEGIES = ("overlay", "warm", "plain")
 
 clock = SystemClock()
+
+
+class Scale(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of everything is measured."""
+
+    syncs: int = 30
+    queued: int = 2000
+    samples: int = 40
+    commands: int = 300
+    files: int = 2000
+    openings: int = 5
+
+
+QUICK = Scale(syncs=5, queued=200, samples=5, commands=40, files=200, openings=2)
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -55,29 +63,29 @@ class Reading(msgspec.Struct, frozen=True):
     note: str = ""
 
 
-def disk(where: str) -> Iterator[Reading]:
+def disk(where: str, scale: Scale) -> Iterator[Reading]:
     """What the disk takes to keep something for good: the floor under every durable write."""
     with tempfile.NamedTemporaryFile(dir=where) as file:
         samples = []
-        for _ in range(SYNCS):
+        for _ in range(scale.syncs):
             file.write(bytes(4096))
             file.flush()
             samples.append(_timed(lambda: os.fdatasync(file.fileno())))
     yield Reading("disk.sync", _ms(statistics.median(samples)), "ms", "one fdatasync of 4 KB")
 
 
-def queue(where: str) -> Iterator[Reading]:
+def queue(where: str, scale: Scale) -> Iterator[Reading]:
     """Tasks that are added, claimed and completed, each step on disk."""
     with _throwaway(where) as project:
-        seconds = _timed(lambda: asyncio.run(_through_the_queue(project.queue_db)))
-    note = f"{QUEUED} tasks added, claimed and completed, {PRODUCERS} at once, every step durable"
-    yield Reading("queue.throughput", round(QUEUED / seconds), "tasks/s", note)
+        seconds = _timed(lambda: asyncio.run(_through_the_queue(project.queue_db, scale.queued)))
+    note = f"{scale.queued} tasks added, claimed and completed, {PRODUCERS} at once, every step durable"
+    yield Reading("queue.throughput", round(scale.queued / seconds), "tasks/s", note)
 
 
-async def _through_the_queue(path: str) -> None:
+async def _through_the_queue(path: str, count: int) -> None:
     store = SqliteStore.open(path, clock)
     try:
-        share = QUEUED // PRODUCERS
+        share = count // PRODUCERS
         await asyncio.gather(*(_produce(store, share) for _ in range(PRODUCERS)))
         await asyncio.gather(*(_consume(store) for _ in range(PRODUCERS)))
     finally:
@@ -87,7 +95,7 @@ async def _through_the_queue(path: str) -> None:
 async def _produce(store: SqliteStore, count: int) -> None:
     for _ in range(count):
         task = Submission(new_id(clock.now()), TaskSpec(command="true"))
-        await store.add([task], actor="bench", queue_size=QUEUED)
+        await store.add([task], actor="bench", queue_size=1_000_000)
 
 
 async def _consume(store: SqliteStore) -> None:
@@ -111,20 +119,22 @@ def _report(lease: Lease) -> Report:
     )
 
 
-def spawning(where: str) -> Iterator[Reading]:
+def spawning(where: str, scale: Scale) -> Iterator[Reading]:
     """Bare commands, then the same through a pool: how long until one starts, and how many."""
-    bare = _timed(_spawn_all)
-    yield Reading("spawn.bare", round(COMMANDS / bare), "commands/s", "posix_spawn, one by one")
+    bare = _timed(lambda: _spawn_all(scale.commands))
+    yield Reading(
+        "spawn.bare", round(scale.commands / bare), "commands/s", "posix_spawn, one by one"
+    )
     with _throwaway(where) as project, _pool(project) as pool:
-        samples = sorted(pool.latency() for _ in range(SAMPLES))
+        samples = sorted(pool.latency() for _ in range(scale.samples))
         yield Reading("latency.p50", _ms(samples[len(samples) // 2]), "ms", "submit to start, idle")
-        yield Reading("latency.p99", _ms(samples[-1]), "ms", f"the slowest of {SAMPLES}")
-        rate = COMMANDS / _timed(lambda: pool.finish(["true"] * COMMANDS))
+        yield Reading("latency.p99", _ms(samples[-1]), "ms", f"the slowest of {scale.samples}")
+        rate = scale.commands / _timed(lambda: pool.finish(["true"] * scale.commands))
         yield Reading("spawn.pool", round(rate), "commands/s", f"{WORKERS} workers, scratch")
 
 
-def _spawn_all() -> None:
-    for _ in range(COMMANDS):
+def _spawn_all(count: int) -> None:
+    for _ in range(count):
         os.waitpid(os.posix_spawn("/bin/sh", ["sh", "-c", "true"], os.environ), 0)
 
 
@@ -205,23 +215,23 @@ def _stop(project: Project) -> None:
             daemon.ended(PATIENCE_SECONDS)
 
 
-def worktrees(where: str) -> Iterator[Reading]:
+def worktrees(where: str, scale: Scale) -> Iterator[Reading]:
     """How long until a workspace on a repository is ready, beside git's own way."""
     if shutil.which("git") is None:
         yield Reading("worktree", None, "ms", "git is not installed")
         return
     with _throwaway(where) as project:
-        _make_repository(project.root)
+        _make_repository(project.root, scale.files)
         git = _timed(lambda: _git(project.root, "worktree", "add", "--detach", "-q", "../beside"))
-        yield Reading("worktree.git", _ms(git), "ms", f"git worktree add, {FILES} files")
+        yield Reading("worktree.git", _ms(git), "ms", f"git worktree add, {scale.files} files")
         _git(project.root, "worktree", "remove", "--force", "../beside")
         for strategy in STRATEGIES:
-            yield _opening(project, strategy)
+            yield _opening(project, strategy, scale)
 
 
-def _opening(project: Project, strategy: str) -> Reading:
+def _opening(project: Project, strategy: str, scale: Scale) -> Reading:
     """In a process of its own: opening may change the namespaces of whoever does it."""
-    words = json.dumps({"root": project.root, "strategy": strategy, "times": OPENINGS})
+    words = json.dumps({"root": project.root, "strategy": strategy, "times": scale.openings})
     done = subprocess.run(  # noqa: S603 -- our own program
         [sys.executable, "-P", "-m", "acode.cli.gauges", words],
         stdin=subprocess.DEVNULL,
@@ -235,7 +245,7 @@ def _opening(project: Project, strategy: str) -> Reading:
     found = json.loads(done.stdout)
     if found["strategy"] != strategy:
         return Reading(name, None, "ms", "this machine does not allow it")
-    return Reading(name, _ms(statistics.median(found["seconds"])), "ms", f"{FILES} files")
+    return Reading(name, _ms(statistics.median(found["seconds"])), "ms", f"{scale.files} files")
 
 
 def _open_and_close(root: str, strategy: str, times: int) -> dict[str, object]:
@@ -265,8 +275,8 @@ def _open_and_close(root: str, strategy: str, times: int) -> dict[str, object]:
     return {"strategy": used, "seconds": seconds}
 
 
-def _make_repository(root: str) -> None:
-    for number in range(FILES):
+def _make_repository(root: str, files: int) -> None:
+    for number in range(files):
         folder = os.path.join(root, f"folder{number % 50}")
         os.makedirs(folder, exist_ok=True)
         with open(os.path.join(folder, f"file{number}"), "w", encoding="ascii") as file:
@@ -311,7 +321,7 @@ def _ms(seconds: float) -> float:
     return round(seconds * 1000, 2)
 
 
-GAUGES: dict[str, Callable[[str], Iterator[Reading]]] = {
+GAUGES: dict[str, Callable[[str, Scale], Iterator[Reading]]] = {
     "disk": disk,
     "queue": queue,
     "spawn": spawning,
