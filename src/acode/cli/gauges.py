@@ -78,7 +78,7 @@ def queue(where: str, scale: Scale) -> Iterator[Reading]:
     """Tasks that are added, claimed and completed, each step on disk."""
     with _throwaway(where) as project:
         seconds = _timed(lambda: asyncio.run(_through_the_queue(project.queue_db, scale.queued)))
-    note = f"{scale.queued} tasks added, claimed and completed, {PRODUCERS} at once, every step durable"
+    note = f"{scale.queued} tasks added, claimed and completed, {PRODUCERS} at once, durably"
     yield Reading("queue.throughput", round(scale.queued / seconds), "tasks/s", note)
 
 
