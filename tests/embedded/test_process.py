@@ -18,6 +18,14 @@ import acode
 from tests.embedded.conftest import Bench, Program, note, until
 
 
+def is_gone(number: int) -> bool:
+    """Whether it has ended; an orphan's new parent may be slow to take notice."""
+    try:
+        return psutil.Process(number).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
 @acode.handler("pid")
 def pid(ctx: acode.SyncContext) -> int:
     return os.getpid()
@@ -185,6 +193,19 @@ async def test_workers_are_copies_of_a_quiet_template_not_of_a_busy_program(
             died = await pool.submit(die, process.path("x"), "exit")
             await died.result(timeout=60)
             assert await (await pool.submit(take_the_lock)).result(timeout=60) == "taken"
+
+
+async def test_a_template_that_is_killed_is_made_anew(process: Bench) -> None:
+    async with process.pool(workers=2) as pool:
+        before = {await (await pool.submit(pid)).result() for _ in range(4)}
+        (template,) = {psutil.Process(each).ppid() for each in before}
+        os.kill(template, signal.SIGKILL)
+        handle = await pool.submit(die, process.path("x"), "exit")
+        assert await handle.result(timeout=60) == "alive"
+        after = {await (await pool.submit(pid)).result() for _ in range(4)}
+        await pool.stop()
+        await until(lambda: all(map(is_gone, {*before, *after})))
+        assert not psutil.pid_exists(template)
 
 
 @acode.handler("wait-for-a-file")

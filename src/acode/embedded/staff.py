@@ -115,7 +115,7 @@ class ProcessStaff:
     def _template_died(self) -> None:
         self._hang_up()
         with suppress(ChildProcessError):
-            os.waitpid(self._pid, os.WNOHANG)
+            os.waitpid(self._pid, 0)  # its end of the wire is closed, so this takes no time
         for birth in self._births.values():
             if not birth.done():
                 birth.set_exception(WorkerStartFailed("the template has died"))
