@@ -69,8 +69,8 @@ class SqliteStore:
     ) -> list[Added]:
         """Store tasks, all or none."""
         addition = Addition(submissions, actor, queue_size)
-        quick = len(submissions) <= FEW
-        done: list[Added] = await self._write(add, addition, quick=quick, open_early=True)
+        demand = Demand(add, addition, len(submissions) <= FEW, open_early=True)
+        done: list[Added] = await self._do(demand)
         return done
 
     async def cancel(self, task_id: str, *, actor: str, force: bool = False) -> Task:
@@ -95,12 +95,12 @@ class SqliteStore:
 
     async def claim(self, wanted: Claim) -> list[Lease]:
         """Lease the most urgent ready tasks."""
-        leases: list[Lease] = await self._write(claim, wanted, quick=wanted.limit <= FEW)
+        leases: list[Lease] = await self._do(Demand(claim, wanted, wanted.limit <= FEW))
         return leases
 
     async def finish(self, report: Report, then: Claim | None = None) -> list[Lease]:
         """Write the end of an attempt and claim what is next."""
-        leases: list[Lease] = await self._write(finish, Finish(report, then), quick=True)
+        leases: list[Lease] = await self._do(Demand(finish, Finish(report, then), True))
         return leases
 
     async def save_step(self, task_id: str, token: str, step: str, value: Any) -> None:
@@ -217,9 +217,12 @@ class SqliteStore:
         self._reader.close()
         self._book.close()
 
-    async def _write(self, write: Write, request: Any, **how: bool) -> Any:
+    async def _write(self, write: Write, request: Any) -> Any:
+        return await self._do(Demand(write, request))
+
+    async def _do(self, demand: Demand) -> Any:
         self._check_open()
-        return await self._writer.write(Demand(write, request, **how))
+        return await self._writer.write(demand)
 
     async def _read(self, query: Callable[..., Any], *arguments: Any) -> Any:
         return await self._in_reader(self._reader.read, query, *arguments)

@@ -8,7 +8,7 @@ import itertools
 import threading
 from collections.abc import Iterable
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any
 
 from acode.clock import ticks
 from acode.errors import DiskFull, StoreBusy, StoreUnusable
@@ -26,10 +26,8 @@ SLOW_REST_SECONDS = 1.0
 """Until it tries again: so it is held up for a small part of the time, however slow the disk."""
 
 
-class _Request(NamedTuple):
-    demand: Demand
-    future: asyncio.Future[Any]
-    loop: asyncio.AbstractEventLoop
+_Request = tuple[Demand, asyncio.Future[Any]]
+"""A demand, and whoever waits for it."""
 
 
 class GroupWriter:
@@ -56,7 +54,7 @@ class GroupWriter:
             if self._stopped:
                 raise StoreUnusable("the store is closed")
             gathered = self._gathered.setdefault(loop, [])
-            gathered.append(_Request(demand, future, loop))
+            gathered.append((demand, future))
         if len(gathered) == 1:
             # Not at once: the thread would run off with the first of many.
             loop.call_soon(self._hand_over, loop)
@@ -73,7 +71,7 @@ class GroupWriter:
 
     def _may_write_here(self, group: list[_Request]) -> bool:
         """Whether the loop may write: it takes no time, and nobody else is at it."""
-        small = 0 < len(group) <= MAX_HERE and all(one.demand.quick for one in group)
+        small = 0 < len(group) <= MAX_HERE and all(demand.quick for demand, _ in group)
         free = small and self._waiting.empty() and ticks() >= self._here_again
         return free and self._writing.acquire(blocking=False)
 
@@ -89,7 +87,7 @@ class GroupWriter:
             self._writing.release()
         if ticks() - began > SLOW_SECONDS:
             self._here_again = ticks() + SLOW_REST_SECONDS
-        _resolve([(one.future, outcome) for one, outcome in zip(group, outcomes, strict=True)])
+        _resolve([(future, outcome) for (_, future), outcome in zip(group, outcomes, strict=True)])
 
     def _queue(self, group: Iterable[_Request]) -> None:
         for request in group:
@@ -142,12 +140,12 @@ class GroupWriter:
 
     def _commit(self, group: list[_Request], *, patient: bool = True) -> list[Any]:
         kinds: dict[Write, list[int]] = {}
-        for place, one in enumerate(group):
-            kinds.setdefault(one.demand.write, []).append(place)
+        for place, (demand, _) in enumerate(group):
+            kinds.setdefault(demand.write, []).append(place)
         # Claims come last, so that they see what was added and finished with them.
         order = sorted(kinds.items(), key=lambda kind: kind[0] is claim)
         answers = self._book.commit(
-            [(write, [group[place].demand.request for place in places]) for write, places in order],
+            [(write, [group[place][0].request for place in places]) for write, places in order],
             patient=patient,
         )
         outcomes: list[Any] = [None] * len(group)
@@ -159,8 +157,8 @@ class GroupWriter:
 
 def _answer(group: list[_Request], outcomes: list[Any]) -> None:
     by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]] = {}
-    for one, outcome in zip(group, outcomes, strict=True):
-        by_loop.setdefault(one.loop, []).append((one.future, outcome))
+    for (_, future), outcome in zip(group, outcomes, strict=True):
+        by_loop.setdefault(future.get_loop(), []).append((future, outcome))
     for loop, pairs in by_loop.items():
         try:
             loop.call_soon_threadsafe(_resolve, pairs)
