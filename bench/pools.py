@@ -79,7 +79,9 @@ class Pool:
 @contextmanager
 def pool(project: Project, count: int, **workers: Any) -> Iterator[Pool]:
     """A running pool with these settings of its workers; ended in any case."""
-    settings = {"workers": {"max": max(count, 32), **workers}}
+    # Commands tell by a file of the project that they run, and must be allowed to.
+    allowed = {"writePaths": [project.root]}
+    settings = {"workers": {"max": max(count, 32), **workers}, "sandbox": allowed}
     with open(project.config_file, "w", encoding="utf-8") as file:
         json.dump(settings, file)
     running = Pool(project)
