@@ -84,3 +84,21 @@ def test_the_feed_tells_what_workers_do(pool_project: PoolProject) -> None:
     assert told("worker.stopped")
     found = [entry.seq for entry, _ in entries(path)]
     assert found == sorted(set(found)), "numbers only grow, over the lives of daemons too"
+
+
+@pytest.mark.req("027-FR-023")
+def test_started_failed_and_stopped_workers_are_told(pool_project: PoolProject) -> None:
+    pool_project.configure(workers={"process": {"maxRestarts": 0, "restartDelayMs": 1}})
+    pool_project.start(count=2)
+    victim, other = pool_project.workers()
+    os.kill(victim["pid"], signal.SIGKILL)
+    path = str(pool_project.agent / "run" / "feed" / "events.jsonl")
+
+    def told(type_: str) -> list[str]:
+        return [e.payload["workerId"] for e, _ in entries(path) if e.type == type_]
+
+    eventually(lambda: told("worker.failed"))
+    pool_project.stop()
+    assert told("worker.failed") == [victim["id"]]
+    assert {victim["id"], other["id"]} <= set(told("worker.started"))
+    assert other["id"] in told("worker.stopped")

@@ -160,10 +160,18 @@ def test_governance(site: Site) -> None:
     assert {"tasksCompleted24h", "avgTaskDurationMs", "workers"} <= set(state)
 
 
-@pytest.mark.req("forge-23", "forge-09", "lld-22", "027-FR-024", "027-FR-025", "027-FR-066")
+@pytest.mark.req(
+    "forge-23", "forge-09", "lld-22", "027-FR-024", "027-FR-025", "027-FR-066", "027-AC-013"
+)
 def test_metrics_have_the_names_of_the_seed(site: Site) -> None:
     finished(site, site.add("true", type="shell"))
     finished(site, site.add("exit 4"))
+    site.post("/api/queue/pause")
+    waiting = [site.add("true") for _ in range(7)]
+    site.call("GET", "/metrics")
+    site.post("/api/queue/resume")
+    for task in waiting:
+        finished(site, task)
     text = site.call("GET", "/metrics").body.decode()
     found = {family.name: family for family in text_string_to_metric_families(text)}
     names = {
@@ -187,7 +195,8 @@ def test_metrics_have_the_names_of_the_seed(site: Site) -> None:
     assert value["pool_tasks_completed"] >= 1
     assert value["pool_tasks_failed"] >= 1
     assert value["pool_tasks_submitted"] >= 2
-    assert "pool_queue_high_water" in value
+    assert value["pool_queue_high_water"] >= 7, "it stays when the queue is empty again"
+    assert value["pool_tasks_queued"] == 0
     durations = found["pool_tasks_duration_ms"].samples
     (count,) = [s.value for s in durations if s.name.endswith("_count")]
     (everything,) = [s.value for s in durations if s.labels.get("le") == "+Inf"]

@@ -102,7 +102,7 @@ class Reporting:
             "completed": self.figures.total(Status.COMPLETED),
             "failed": self.figures.total(Status.FAILED),
         }
-        self.figures.sample(moment, counts.waiting)
+        self.figures.samples.append(moment)
         return SAMPLE_SECONDS
 
     async def count_arrivals(self) -> None:
@@ -110,6 +110,7 @@ class Reporting:
         async with self._counting:
             newest = await self._store.newest_move()
             came = await self._store.arrivals(self._cursor, newest)
+            self.figures.saw_waiting((await self._store.counts()).waiting)
             self.figures.counters["submitted"] += came
             self._cursor = newest
 

@@ -87,10 +87,9 @@ class Figures:
         """Attempts of all kinds after which the task had this status."""
         return sum(count for (_, became), count in self.ended.items() if became == status)
 
-    def sample(self, moment: dict[str, Any], waiting: int) -> None:
-        """Keep how things stand at a moment."""
-        self.high_water = max(self.high_water, waiting)
-        self.samples.append(moment)
+    def saw_waiting(self, count: int) -> None:
+        """So many tasks wait; the most that were ever seen are kept."""
+        self.high_water = max(self.high_water, count)
 
     def view(self) -> dict[str, Any]:
         """Everything, as JSON."""

@@ -53,7 +53,7 @@ def test_workers_are_counted() -> None:
 def test_the_high_water_mark_stays() -> None:
     figures = Figures()
     for waiting in (3, 9, 1):
-        figures.sample({}, waiting)
+        figures.saw_waiting(waiting)
     assert figures.high_water == 9
 
 

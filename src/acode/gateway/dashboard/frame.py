@@ -9,6 +9,7 @@ from nicegui import ui
 
 from acode.errors import AcodeError
 from acode.gateway.desk import Desk
+from acode.model.state import Status
 
 PAGES = (
     ("/", "Pool"),
@@ -62,7 +63,8 @@ def page(desk: Desk, title: str, here: str) -> Iterator[None]:
         yield
 
     async def count() -> None:
-        nav.set_content(_links(here, len(await desk.archive.dead_letters())))
+        # Every failed task is a dead letter, and counting is free.
+        nav.set_content(_links(here, (await desk.store.counts()).by_status[Status.FAILED]))
 
     every(5.0, count)
 

@@ -31,6 +31,7 @@ class LettersPage:
         self._desk = desk
         self._chosen: set[str] = set()
         self._letters: list[DeadLetter] | None = None
+        self._seen = -1
         with ui.element("div").classes("row-head"):
             self._head = html("<h1>Dead letters</h1>")
             with ui.element("div").classes("tools"):
@@ -42,6 +43,10 @@ class LettersPage:
         every(REFRESH_SECONDS, self._refresh)
 
     async def _refresh(self) -> None:
+        newest = await self._desk.store.newest_move()
+        if newest == self._seen:
+            return  # nothing has moved, so no letter came or went
+        self._seen = newest
         letters = await self._desk.archive.dead_letters()
         if letters == self._letters:
             return
