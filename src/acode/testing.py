@@ -3,8 +3,9 @@
 from typing import Any
 
 from acode.clock import ManualClock
-from acode.embedded.heart import Heart, Wanted
+from acode.embedded.heart import Heart
 from acode.embedded.pool import Pool
+from acode.embedded.wanted import Wanted
 
 __all__ = ["InstantPool", "ManualClock"]
 

@@ -155,6 +155,27 @@ async def test_an_inline_worker_that_is_silent_is_noticed(inline: Bench) -> None
     assert stalled == [handle.id]
 
 
+@acode.handler("block")
+async def block(ctx: acode.Context, path: str) -> None:
+    note(path, "began")
+    time.sleep(0.8)  # noqa: ASYNC251 -- the mistake that is to be noticed
+
+
+@pytest.mark.req("lld-20")
+async def test_a_handler_that_blocks_the_event_loop_is_noticed_while_it_does(
+    inline: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with inline.pool(stall_timeout=0.2) as pool:
+        events = pool.events()
+        handle = await pool.submit(block, inline.path("x"))
+        await handle.result()
+        told = [event async for event in _until_stopped(pool, events)]
+    assert "the event loop is blocked" in caplog.text
+    assert "in block" in caplog.text, "the log shows where"
+    notes = [event.payload["message"] for event in told if event.type == "pool.note"]
+    assert any("blocked the event loop" in message for message in notes)
+
+
 @acode.handler("spawn")
 def spawn(ctx: acode.SyncContext, path: str) -> None:
     """Starts a process that would live on, and dies."""

@@ -89,6 +89,8 @@ class Crew:
         """What the handlers of tasks that are about to fail have raised."""
         self.unwanted: set[str] = set()
         """Tasks that are being cancelled: none of them begins any more."""
+        self.closing = False
+        """The pool stops: what was claimed meanwhile is given back."""
         self.depth = 1
         """How many attempts each worker may have, the one that runs included."""
         self.errands = Errands(self._complain)
@@ -147,6 +149,8 @@ class Crew:
         self._put(order)
         if call.task_id in self.unwanted:
             self.abort(call.token, Interruption.CANCEL)
+        elif self.closing:
+            self.abort(call.token, Interruption.RELEASE)
         self._deal()
 
     def errand(self, work: Coroutine[Any, Any, None]) -> None:

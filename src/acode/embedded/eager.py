@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Coroutine, Generator
 from typing import Any
 
+from acode.clock import Deadline
+
 
 class Errands:
     """Runs coroutines that nobody awaits, keeps hold of them, and tells of their errors."""
@@ -34,10 +36,11 @@ class Errands:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._on_error(error)
 
-    async def settle(self) -> None:
-        """Wait until nothing is under way."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+    async def settle(self, seconds: float) -> None:
+        """Wait until nothing is under way, or for so long."""
+        deadline = Deadline(seconds)
+        while self._tasks and deadline.left() > 0:
+            await asyncio.wait(self._tasks, timeout=deadline.left())
 
     async def cancel(self) -> None:
         """End what is under way."""

@@ -2,9 +2,6 @@
 
 import asyncio
 
-import msgspec
-from msgspec import convert
-
 from acode.clock import Clock, Deadline, ticks
 from acode.embedded.crew import Crew
 from acode.embedded.handle import Fate, Waiters, fate_of
@@ -17,11 +14,13 @@ from acode.embedded.staff import InlineStaff, ProcessStaff, Staff
 from acode.embedded.statistics import PoolStats, Statistics, mean_ms
 from acode.embedded.storage import Opened, open_store
 from acode.embedded.stream import Stream
+from acode.embedded.wanted import Wanted
+from acode.embedded.watchdog import Watchdog
 from acode.engine.bell import Bell
 from acode.engine.dispatcher import Dispatcher
 from acode.engine.roster import Roster
 from acode.engine.service import Service
-from acode.errors import ConfigError, DrainTimeout, IllegalMove, TaskNotFound
+from acode.errors import DrainTimeout, IllegalMove, TaskNotFound
 from acode.model.event import (
     PoolEvent,
     PoolNote,
@@ -33,57 +32,16 @@ from acode.model.event import (
 from acode.model.priority import MINUTE_MS
 from acode.model.state import FINISHED, Status
 from acode.observe.events import Events
-from acode.policy.breaker import Breaker
 from acode.policy.health import Watch, is_hung, look
-from acode.policy.retry import Retry
-from acode.runner.handlers import Hook
-from acode.settings import Settings
-from acode.settings.tree import Breaker as BreakerSettings
-from acode.settings.tree import PoolLimits, Tasks, Workers
-from acode.settings.tree import Retry as RetrySettings
 from acode.store.base import Store
 
 DAY_MS = 86_400_000
 TIDY_SECONDS = 600.0
+SETTLE_SECONDS = 10.0
+"""What writing the last endings may take."""
 DEEPEST = 64
 SHORT_MS = 8.0
 """Attempts that take less than this together may be in the hands of a worker at once."""
-LIMITS = {"workers": 1, "queue_size": 1, "task_timeout": 0.001, "stall_timeout": 0.01}
-
-
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """What the pool was made with."""
-
-    workers: int
-    queue_size: int
-    task_timeout: float
-    shutdown_timeout: float
-    store: str
-    isolation: str
-    retry: Retry
-    breaker: Breaker
-    ageing_minutes: float
-    stall_timeout: float
-    keep_history_days: float
-    checkpoint_max_age_days: float
-    on_failure: Hook | None
-
-    def __post_init__(self) -> None:
-        if self.isolation not in ("inline", "process"):
-            raise ConfigError(f"isolation {self.isolation!r} is neither inline nor process", "")
-        for name, least in LIMITS.items():
-            if not getattr(self, name) >= least:
-                raise ConfigError(f"{name} must be at least {least:g}", "")
-
-    @property
-    def settings(self) -> Settings:
-        """The same in the daemon's words."""
-        return Settings(
-            workers=Workers(count=self.workers, pool_limits=PoolLimits(concurrent_tasks=1_000_000)),
-            tasks=Tasks(queue_size=self.queue_size, timeout_seconds=self.task_timeout),
-            retry=convert(self.retry, RetrySettings, from_attributes=True),
-            breaker=convert(self.breaker, BreakerSettings, from_attributes=True),
-        )
 
 
 class Heart:
@@ -103,6 +61,7 @@ class Heart:
         self.stream = Stream(clock)
         self._staff = self._make_staff()
         self._services: list[Service] = []
+        self._watchdog: Watchdog | None = None
 
     def _make_staff(self) -> Staff:
         if self._wanted.isolation == "inline":
@@ -134,6 +93,11 @@ class Heart:
         self.dispatcher.accepting = True
         for service in self._services:
             service.start()
+        self._watchdog = Watchdog(self._wanted.stall_timeout, self._on_blocked)
+
+    def _on_blocked(self, seconds: float) -> None:
+        note = f"a handler, or the program itself, blocked the event loop for {seconds:g} s"
+        self._events.emit(PoolNote("error", f"{note} or longer"))
 
     def _open(self) -> Opened:
         ageing_ms = round(self._wanted.ageing_minutes * MINUTE_MS)
@@ -179,6 +143,7 @@ class Heart:
     async def stop(self, timeout: float) -> None:  # noqa: ASYNC109 -- the contract's word
         """Claim nothing more, drain, release, leave."""
         self.dispatcher.accepting = False
+        self.crew.closing = True
         late: list[str] = []
         try:
             self._release_unbegun()
@@ -208,9 +173,11 @@ class Heart:
         return [order.lease.task.id for order in late]
 
     async def _let_go(self) -> None:
+        if self._watchdog is not None:
+            self._watchdog.stop()
         for service in self._services:
             await service.stop()
-        await self.crew.errands.settle()
+        await self.crew.errands.settle(SETTLE_SECONDS)
         self.crew.close()
         for worker in tuple(self.crew.workers.values()):
             await worker.close()

@@ -7,11 +7,12 @@ from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
 from acode.clock import Clock, SystemClock
 from acode.embedded.handle import Fate, TaskHandle
-from acode.embedded.heart import Heart, Wanted
+from acode.embedded.heart import Heart
 from acode.embedded.letters import DeadLetters
 from acode.embedded.request import Options, Request
 from acode.embedded.seen import SeenTask, seen
 from acode.embedded.statistics import PoolStats
+from acode.embedded.wanted import Wanted
 from acode.errors import PoolStopped, QueueFull
 from acode.ids import new_id
 from acode.model.event import Event
