@@ -28,7 +28,7 @@ from acode.observe.journal import level_of, line_of
 from acode.observe.log import LogFile
 from acode.observe.logformat import LEVELS, Context
 from acode.project import Project
-from acode.runner.cgroup import find_place
+from acode.runner.cgroup import Place, find_place, make_room
 from acode.runner.gaps import sandbox_gaps
 from acode.runner.tree import become_subreaper, reap_children
 from acode.settings.derived import usual_limits
@@ -125,7 +125,7 @@ class Daemon:
             log_max_files=self._settings.logging.max_files,
             tools=self._settings.tools.required,
             limits=usual_limits(self._settings),
-            cgroup=find_place() if os.environ.get("ACODE_CGROUPS") != "off" else None,
+            cgroup=_place_of_groups(),
             author=self._settings.results.author,
             sandbox=self._sandbox(),
             blocked_commands=self._settings.sandbox.blocked_commands,
@@ -279,6 +279,12 @@ class Daemon:
         asked = [asyncio.to_thread(version, path) for path in tools.values()]
         for (tool, path), said in zip(tools.items(), await asyncio.gather(*asked), strict=True):
             self._events.emit(PoolNote("info", f"tool {tool} is {path}: {said}"))
+
+
+def _place_of_groups() -> Place | None:
+    """Where workers make their control groups, if they can and are wanted."""
+    place = find_place() if os.environ.get("ACODE_CGROUPS") != "off" else None
+    return make_room(place) if place else None
 
 
 def _settings(options: DaemonOptions, project: Project) -> preferences.Settings:

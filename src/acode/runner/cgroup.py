@@ -35,7 +35,7 @@ class Place(msgspec.Struct, frozen=True):
 
 
 def find_place(proc: str = "/proc/self") -> Place | None:
-    """Below our own groups, where we may make some; None if nowhere."""
+    """Below our own groups, where we may make some; None if nowhere. Changes nothing."""
     try:
         own, mounts = _own_groups(proc), _mounts(proc)
     except OSError:
@@ -90,22 +90,39 @@ def _find_v2(own: dict[str, str], mounts: dict[str, tuple[str, str]]) -> Place |
         return None
     # A pool before us has moved everybody there, whoever starts us among them.
     above = os.path.dirname(directory) if os.path.basename(directory) == OURS else directory
-    return make_room_v2(above) if _can_make(above) else None
+    offered = _offered_v2(above)
+    # Without one of these two a group would hold nothing that matters.
+    if not {"memory", "pids"} & set(offered) or not _can_make(above):
+        return None
+    return Place(2, dict.fromkeys(offered, above))
 
 
-def make_room_v2(directory: str) -> Place | None:
-    """Let groups below this one have controllers; None if it was not delegated to us."""
+def _offered_v2(directory: str) -> list[str]:
+    """The controllers that groups below this one could have, if it was delegated to us."""
     try:
         with open(f"{directory}/cgroup.controllers", encoding="ascii") as file:
-            offered = file.read().split()
-        wanted = [name for name in NEEDED_V2 if name in offered]
-        if "memory" not in wanted and "pids" not in wanted:
-            return None
+            there = file.read().split()
+    except OSError:
+        return []
+    is_ours = os.access(f"{directory}/cgroup.subtree_control", os.W_OK)
+    return [name for name in NEEDED_V2 if name in there] if is_ours else []
+
+
+def make_room(place: Place) -> Place | None:
+    """Let groups at this place have controllers; None if that is refused.
+
+    Whoever only wants to know what is possible must not call this: processes are moved.
+    """
+    if place.version == 1:
+        return place
+    (directory,) = set(place.directories.values())
+    try:
         _empty_v2(directory)
-        _write(f"{directory}/cgroup.subtree_control", " ".join(f"+{name}" for name in wanted))
+        wanted = " ".join(f"+{name}" for name in place.directories)
+        _write(f"{directory}/cgroup.subtree_control", wanted)
     except OSError:
         return None
-    return Place(2, dict.fromkeys(wanted, directory))
+    return place
 
 
 def _empty_v2(directory: str) -> None:

@@ -16,7 +16,7 @@ from acode.runner.cgroup import (
     OURS,
     Place,
     find_place,
-    make_room_v2,
+    make_room,
     members,
     remove_groups,
 )
@@ -198,29 +198,51 @@ def delegated(tmp_path: Path) -> Path:
     return own
 
 
-def test_version_2_moves_everybody_into_a_leaf_and_asks_for_controllers(delegated: Path) -> None:
-    (delegated / OURS).mkdir()
-    place = make_room_v2(str(delegated))
+def found_in(tmp_path: Path, inside: str = "") -> Place | None:
+    return find_place(
+        fake_proc(tmp_path, f"0::/scope{inside}\n", mount(tmp_path, "cgroup2", "nsdelegate"))
+    )
+
+
+@pytest.mark.parametrize("inside", ["", f"/{OURS}"], ids=["first", "again"])
+def test_version_2_is_found_where_it_was_delegated_and_left_as_it_is(
+    delegated: Path, tmp_path: Path, inside: str
+) -> None:
+    if inside:
+        (delegated / OURS).mkdir()
+    before = sorted(delegated.iterdir())
+    place = found_in(tmp_path, inside)
     assert place == Place(2, dict.fromkeys(("memory", "pids", "cpu"), str(delegated)))
+    assert sorted(delegated.iterdir()) == before
+    assert (delegated / "cgroup.subtree_control").read_text() == ""
+
+
+def test_version_2_moves_everybody_into_a_leaf_and_asks_for_controllers(
+    delegated: Path, tmp_path: Path
+) -> None:
+    place = found_in(tmp_path)
+    assert place is not None
+    assert make_room(place) == place
     assert (delegated / OURS / "cgroup.procs").read_text() == "12"
     assert (delegated / "cgroup.subtree_control").read_text() == "+memory +pids +cpu"
 
 
-@pytest.mark.parametrize("inside", ["", f"/{OURS}"], ids=["first", "again"])
-def test_version_2_is_found_where_it_was_delegated(
-    delegated: Path, tmp_path: Path, inside: str
-) -> None:
-    (delegated / OURS).mkdir()
-    proc = fake_proc(tmp_path, f"0::/scope{inside}\n", mount(tmp_path, "cgroup2", "nsdelegate"))
-    found = find_place(proc)
-    assert found is not None
-    assert found.version == 2
-    assert set(found.directories.values()) == {str(delegated)}
+def test_version_2_that_refuses_controllers_is_no_place(delegated: Path, tmp_path: Path) -> None:
+    place = found_in(tmp_path)
+    assert place is not None
+    (delegated / "cgroup.subtree_control").unlink()
+    (delegated / "cgroup.subtree_control").mkdir()
+    assert make_room(place) is None
 
 
-def test_version_2_without_controllers_is_no_place(delegated: Path) -> None:
+def test_version_2_without_controllers_is_no_place(delegated: Path, tmp_path: Path) -> None:
     (delegated / "cgroup.controllers").write_text("hugetlb\n")
-    assert make_room_v2(str(delegated)) is None
+    assert found_in(tmp_path) is None
+
+
+def test_version_1_needs_no_room(tmp_path: Path) -> None:
+    place = Place(1, {"memory": str(tmp_path)})
+    assert make_room(place) is place
 
 
 FILES_V2 = {
