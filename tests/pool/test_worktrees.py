@@ -156,7 +156,7 @@ def test_after_a_failure_only_the_patch_is_kept(
     if way == "failed":
         task = pool_project.add(f"{change}; exit 1")
     elif way == "timeout":
-        task = pool_project.add(f"{change}; sleep 1000", "--timeout", "1", "--retries", "0")
+        task = pool_project.add(f"{change}; sleep 1000", "--timeout", "8", "--retries", "0")
     else:
         task = pool_project.add(f"{change}; sleep 1000")
         eventually(marker.exists)
