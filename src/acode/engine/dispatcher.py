@@ -29,7 +29,7 @@ from acode.model.verdict import (
 from acode.observe.events import Events
 from acode.policy.backpressure import Hold
 from acode.policy.breaker import Breaker
-from acode.policy.dispatch import IdleWorker, match
+from acode.policy.dispatch import Affinity, IdleWorker, match
 from acode.policy.polling import Polling, next_rest
 from acode.policy.retry import Outcome, Retry, decide
 from acode.settings import Settings
@@ -68,7 +68,7 @@ class Dispatcher:
             poll_interval_ms=settings.workers.poll_interval_ms,
             max_ms=settings.workers.idle_backoff_max_ms,
         )
-        self._affinity: dict[str, str] = {}
+        self._affinity = Affinity()
         self._turn = 0
         self._rest_ms = 0
         self._setback = ""
@@ -165,7 +165,7 @@ class Dispatcher:
         self._turn += 1
         slot.last_used = self._turn
         if lease.task.spec.workstream_id is not None:
-            self._affinity[lease.task.spec.workstream_id] = slot.id
+            self._affinity.remember(lease.task.spec.workstream_id, slot.id)
         self.circuits.started(lease.task.spec)
         slot.take(lease)
         slot.link.send(FrameType.TASK, lease.token, self._orders.assignment(lease))

@@ -12,6 +12,19 @@ Circuit = TypeVar("Circuit", bound=tuple[str, str | None])
 """What a circuit guards: one kind of task in one workstream."""
 
 
+class Affinity(dict[str, str]):
+    """Which worker had which workstream last; of very many, only the latest are remembered."""
+
+    most = 10_000
+
+    def remember(self, workstream_id: str, worker_id: str) -> None:
+        """The workstream was with this worker."""
+        self.pop(workstream_id, None)
+        self[workstream_id] = worker_id
+        if len(self) > self.most:
+            del self[next(iter(self))]
+
+
 class IdleWorker(msgspec.Struct, frozen=True, gc=False):
     """A worker that waits for a task."""
 

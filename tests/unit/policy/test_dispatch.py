@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from acode.model.state import Status
 from acode.model.task import Task, TaskSpec
-from acode.policy.dispatch import IdleWorker, match
+from acode.policy.dispatch import Affinity, IdleWorker, match
 
 WORKSTREAMS = ("docs", "api", "web")
 KINDS = ("shell", "script")
@@ -315,3 +315,14 @@ def test_workstreams_that_found_a_worker_each_keep_it(rounds: list[list[str]]) -
         assert {one: pool.affinity[one] for one in workstreams} == {
             one: at_first[one] for one in workstreams
         }
+
+
+def test_only_the_latest_workstreams_are_remembered() -> None:
+    affinity = Affinity()
+    for number in range(affinity.most + 5):
+        affinity.remember(str(number % (affinity.most + 2)), "worker")
+    affinity.remember("mine", "other")
+    assert len(affinity) == affinity.most
+    assert affinity["mine"] == "other"
+    assert "2" in affinity  # it came again
+    assert "5" not in affinity
