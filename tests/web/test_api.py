@@ -160,9 +160,8 @@ def test_governance(site: Site) -> None:
     assert {"tasksCompleted24h", "avgTaskDurationMs", "workers"} <= set(state)
 
 
-@pytest.mark.req(
-    "forge-23", "forge-09", "lld-22", "027-FR-024", "027-FR-025", "027-FR-066", "027-AC-013"
-)
+@pytest.mark.req("forge-23", "forge-09", "lld-22", "027-AC-013")
+@pytest.mark.req("027-FR-024", "027-FR-025", "027-FR-066")
 def test_metrics_have_the_names_of_the_seed(site: Site) -> None:
     finished(site, site.add("true", type="shell"))
     finished(site, site.add("exit 4"))
