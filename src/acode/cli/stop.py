@@ -1,11 +1,13 @@
 """`acode worker stop`: until the daemon is really gone."""
 
+from contextlib import suppress
+
 from acode.cli.context import Context
 from acode.cli.parser import Parser
 from acode.cli.pool import NOBODY
 from acode.cli.render import Say
 from acode.clock import Deadline
-from acode.engine.client import ANSWER_SECONDS, ask
+from acode.engine.client import ANSWER_SECONDS, Refused, ask
 from acode.engine.lock import holder
 from acode.errors import PoolNotRunning, WorkerTimeout
 from acode.human import number
@@ -96,7 +98,8 @@ def _wait(context: Context, daemon: Grip, say: Say) -> None:
     patience = Deadline(ANSWER_SECONDS)
     while not daemon.ended(LOOK_SECONDS):
         try:
-            say(_progress(ask(context.app.project.control_socket, "status")))
+            with suppress(Refused):  # it has closed its store already, and lives
+                say(_progress(ask(context.app.project.control_socket, "status")))
             patience = Deadline(ANSWER_SECONDS)
         except PoolNotRunning:  # it has hung up and is about to leave
             if patience.left() <= 0:
