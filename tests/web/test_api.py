@@ -235,6 +235,19 @@ def test_a_task_that_makes_no_sense_is_refused_with_every_problem(site: Site) ->
     assert reply.status == 422
 
 
+def test_what_is_dangerous_or_asks_for_too_much_is_refused(pool_project: PoolProject) -> None:
+    pool_project.configure(sandbox={"level": "off", "blockedCommands": ["deploy*"]})
+    pool_project.start(count=1)
+    site = Site(pool_project)
+    for command in ("rm -rf /", "deploy now"):
+        reply = site.call("POST", "/api/workers/tasks", {"command": command})
+        assert (reply.status, reply.code) == (400, "BLOCKED_COMMAND"), command
+    greedy = {"command": "true", "limits": {"memoryMb": 10**8}}
+    reply = site.call("POST", "/api/workers/tasks", greedy)
+    assert (reply.status, reply.code) == (400, "INVALID_TASK")
+    assert "memoryMb" in reply.json["error"]["message"]
+
+
 def test_what_is_not_there(site: Site) -> None:
     for path in ("/api/workers/tasks/01ZZZ", "/api/dlq/01ZZZ/retry", "/api/nothing"):
         method = "POST" if path.endswith("retry") else "GET"

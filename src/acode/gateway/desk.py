@@ -22,6 +22,7 @@ class Desk:
     def __init__(self, app: App, url: str) -> None:
         self.project: Project = app.project
         self.settings: Settings = app.settings
+        self.guard, self.ceilings = app.guard, app.ceilings
         self.clock: Clock = app.clock
         self.url = url
         self.token = token(app.project)

@@ -30,7 +30,14 @@ async def submit(desk: Desk, task: dict[str, Any], actor: str = ACTOR) -> Added:
         data = msgspec.json.encode(task)
     except UnicodeEncodeError:  # JSON can spell half a character
         raise InvalidTask("the task holds text that is no UTF-8") from None
-    drafts = read_batch(data, "body.json", root=desk.project.root, types=desk.settings.agents)
+    drafts = read_batch(
+        data,
+        "body.json",
+        root=desk.project.root,
+        types=desk.settings.agents,
+        guard=desk.guard,
+        ceilings=desk.ceilings,
+    )
     wanted = await submissions(
         drafts, new_id=lambda: new_id(desk.clock.now()), resolve=desk.store.resolve
     )
