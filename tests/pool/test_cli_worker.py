@@ -20,12 +20,14 @@ from tests.pool.conftest import PATIENCE, PoolProject, eventually, is_gone, is_z
 @pytest.mark.req("027-FR-002", "027-FR-012", "027-AC-001")
 def test_start_returns_when_every_worker_is_idle(pool_project: PoolProject) -> None:
     done = pool_project.start(count=3)
-    assert done.out.splitlines() == [
+    *lines, dashboard = done.out.splitlines()
+    assert lines == [
         "Starting worker pool with 3 workers...",
         "✓ Worker pool started",
         "  Workers: 3",
         "  Mode: process",
     ]
+    assert dashboard.startswith("  Dashboard: http://127.0.0.1:")
     assert [worker["status"] for worker in pool_project.workers()] == ["idle"] * 3
 
 
