@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from bench import (
     adoption,
     claiming,
+    containers,
     crowd,
     embedded,
     gateway,
@@ -42,6 +43,7 @@ QUESTIONS: dict[str, Callable[[Shelf, Scale], Iterable[Line]]] = {
     "embedded": embedded.measure,
     "gateway": gateway.measure,
     "workspaces": workspaces.measure,
+    "containers": containers.measure,
 }
 
 

@@ -24,8 +24,11 @@ class Gone(Exception):
 class Channel:
     """Tells the supervisor what to do and hears what it says."""
 
-    def __init__(self, seat: Seat, seconds: float, door_seconds: float = DOOR_SECONDS) -> None:
+    def __init__(
+        self, seat: Seat, seconds: float, first: str = "", door_seconds: float = DOOR_SECONDS
+    ) -> None:
         self._seat = seat
+        self._first = first
         self.reply = os.open(seat.path("reply"), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         self._orders: int | None = None
         self._heard = bytearray()
@@ -45,7 +48,8 @@ class Channel:
                 if self._orders is None:
                     path = self._seat.path("in")
                     self._orders = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-                    self.say("hello", self._session)
+                    # In one piece: the first order need not wait for the greeting.
+                    self.say("hello", f"{self._session}\n{self._first}".rstrip())
                 if self.hear(deadline, until_gone=False) == ["hello"]:
                     return
             except BrokenPipeError:
@@ -84,18 +88,15 @@ class Channel:
                 return [verb, *(word for word in words if word)]
         return None
 
-    def is_gone(self) -> bool:
-        """Whether nobody is left at the other end."""
-        return any(event & select.POLLHUP for _, event in self._poll.poll(0))
-
-    def quit(self, seconds: float) -> None:
-        """End the session; when this returns, nothing of it is alive."""
+    def quit(self, seconds: float) -> bool:
+        """End the session; nothing of it is alive then. Says whether something was left behind."""
         with suppress(BrokenPipeError):
             self.say("quit")
         self._hang_up()  # or it would find the door open and take us for the next one
         deadline = Deadline(seconds)
-        while self.hear(deadline) != ["gone"]:
+        while (words := self.hear(deadline))[0] != "gone":
             pass
+        return words == ["gone", "some"]
 
     def _hang_up(self) -> None:
         if self._orders is not None:

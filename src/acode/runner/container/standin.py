@@ -13,15 +13,12 @@ from typing import NoReturn
 
 import msgspec
 
-from acode.clock import Deadline
 from acode.runner.container.channel import Channel, Gone, Silent
 from acode.runner.container.seat import Seat, leave_order
 from acode.runner.tree import die_with_parent
 
 GREET_SECONDS = 10.0
 """More than a supervisor takes to clear up after the attempt before."""
-STRAY_SECONDS = 0.5
-"""How long what a command left behind may take to end itself."""
 CLEAR_SECONDS = 5.0
 """What cannot be killed by then is killed with its container."""
 KILL_SECONDS = 10.0
@@ -109,17 +106,15 @@ class StandIn:
         """From the order to the end; the exit code and what else is known."""
         try:
             leave_order(self._seat, order)
-            channel = Channel(self._seat, GREET_SECONDS)
+            channel = Channel(self._seat, GREET_SECONDS, "run")
         except (Silent, Gone, OSError) as error:
             why = f"its container does not answer ({type(error).__name__})"
             kill_container(self._seat)
             return 1, Told(unstarted=why, broken=True)
         with channel:
             try:
-                channel.say("run")
                 code = self._until_end(channel)
-                self._clear_strays(channel)
-                channel.quit(CLEAR_SECONDS)
+                self._tell(strays=channel.quit(CLEAR_SECONDS))
             except Silent:
                 kill_container(self._seat)
                 self._tell(broken=True)
@@ -136,27 +131,36 @@ class StandIn:
         poll = select.poll()
         for descriptor in (channel.reply, self._notes, *self._outputs):
             poll.register(descriptor, select.POLLIN)
+        is_gone = False
         while True:
+            # Answers may have come with the greeting already.
+            while words := channel.next():
+                if (status := self._heed(words)) is not None:
+                    return status
+            if is_gone:
+                raise Gone
+            self._obey(channel)
             ready = dict(poll.poll())
             self._pass_on()
-            while words := channel.next():
-                match words:
-                    case ["end", status, kills, nanoseconds, peak]:
-                        self._tell(
-                            oom=int(kills) > 0,
-                            cpu_seconds=round(int(nanoseconds) / 1e9, 6),
-                            max_memory_bytes=int(peak),
-                        )
-                        return int(status)
-                    case ["begun"]:
-                        self._has_begun = True
-                    case ["absent"]:
-                        self._tell(absent=True)
-                    case ["nowhere"]:
-                        self._tell(nowhere=True)
-            self._obey(channel)
-            if ready.get(channel.reply, 0) & select.POLLHUP:
-                raise Gone
+            is_gone = bool(ready.get(channel.reply, 0) & select.POLLHUP)
+
+    def _heed(self, words: list[str]) -> int | None:
+        """Take in an answer; the exit code if it was the last."""
+        match words:
+            case ["end", status, kills, nanoseconds, peak]:
+                self._tell(
+                    oom=int(kills) > 0,
+                    cpu_seconds=round(int(nanoseconds) / 1e9, 6),
+                    max_memory_bytes=int(peak),
+                )
+                return int(status)
+            case ["begun"]:
+                self._has_begun = True
+            case ["absent"]:
+                self._tell(absent=True)
+            case ["nowhere"]:
+                self._tell(nowhere=True)
+        return None
 
     def _obey(self, channel: Channel) -> None:
         """Pass on that the command is to end."""
@@ -180,24 +184,6 @@ class StandIn:
         # A slow reader slows the command down, as it would anywhere.
         _is_ready(target, select.POLLOUT, PATIENCE_MS)
         return True
-
-    def _clear_strays(self, channel: Channel) -> None:
-        """What the command left behind goes too, gently if it hurries."""
-        patience = Deadline(STRAY_SECONDS)
-        while self._has_left_some(channel):
-            if not self._told.strays:
-                self._tell(strays=True)
-                channel.say("term")
-            self._pass_on()
-            if not patience.rest(0.02):
-                return
-
-    def _has_left_some(self, channel: Channel) -> bool:
-        channel.say("left")
-        deadline = Deadline(CLEAR_SECONDS)
-        while (words := channel.hear(deadline))[0] != "left":
-            pass
-        return words == ["left", "some"]
 
     def _tell(self, **known: object) -> None:
         self._told = msgspec.structs.replace(self._told, **known)

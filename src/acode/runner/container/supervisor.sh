@@ -62,12 +62,22 @@ serve() { # one session
         hello) session=$word && echo "hello $session" >&4 ;;
         run) attempt & ;;
         term) kill -TERM -1 2>/dev/null && kill -CONT -1 2>/dev/null ;;
-        left)
-            wait
-            if kill -0 -1 2>/dev/null; then echo "left $session some" >&4; else echo "left $session none" >&4; fi
+        quit)
+            wait # for the attempt, which has told its end
+            ask_strays
+            return
             ;;
-        quit) return ;;
         esac
+    done
+}
+
+ask_strays() { # what a command left behind may end by itself, if it hurries
+    strays=none
+    kill -TERM -1 2>/dev/null || return
+    strays=some turns=0
+    while [ $turns -lt 25 ] && kill -0 -1 2>/dev/null; do
+        sleep 0.02 2>/dev/null
+        turns=$((turns + 1))
     done
 }
 
@@ -83,9 +93,10 @@ clear() { # everybody else dies
 trap : PIPE
 session=none
 while :; do
+    strays=none
     exec 3<"$dir/in" 4>"$dir/reply"
     serve
     clear
-    echo "gone $session" >&4 2>/dev/null
+    echo "gone $session $strays" >&4 2>/dev/null
     exec 3<&- 4>&-
 done
