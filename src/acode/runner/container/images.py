@@ -88,6 +88,7 @@ def pull(api: Api, image: str, seconds: float, tell: OnProgress) -> None:
     """Fetch an image once, in this time."""
     name, tag = split_reference(image)
     layers: dict[str, tuple[int, int]] = {}
+    tell(Progress(image, 0, 0))
     try:
         deadline = Deadline(seconds)
         for said in api.stream("POST", "/images/create", deadline, fromImage=name, tag=tag):
