@@ -6,6 +6,7 @@ in a process of its own, as in the pool; the fork is not counted, for git neithe
 
 import gc
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from statistics import median
 from typing import NamedTuple
 
 from acode.runner.identity import is_alive, myself
@@ -29,7 +31,9 @@ GIT = "git worktree add"
 GOALS: dict[Strategy, float] = {"overlay": 0.02, "warm": 0.1, "plain": 1.1}
 EIGHT = 8
 EIGHT_GOAL = 0.01
+SOME = 16
 MANY = 64
+LARGE = 20_000
 TASKS = 100
 WORKERS = 4
 TURNAROUND_GOAL = 5
@@ -60,7 +64,7 @@ def _size(yard: "Yard", scale: Scale) -> Iterator[Line]:
     for strategy, goal in GOALS.items():
         yield at_most(f"{strategy}, {name}", Pair(alone, strategy, GIT), goal)
     yield from _crowds(yard, name)
-    if yard.files == max(SIZES):
+    if yard.files >= LARGE:
         yield _turnaround(yard, rounds)
 
 
@@ -68,16 +72,21 @@ def _crowds(yard: "Yard", name: str) -> Iterator[Line]:
     theirs, ours = f"{GIT}, {EIGHT} at once", "overlay"
     at_once = Rounds(
         {
-            theirs: partial(yard.git_at_once, EIGHT),
-            ours: partial(yard.ours_at_once, "overlay", EIGHT),
+            theirs: partial(yard.noting, theirs, partial(yard.git_at_once, EIGHT)),
+            ours: partial(yard.noting, ours, partial(yard.ours_at_once, "overlay", EIGHT)),
         },
         3,
     )
+    spent = Rounds({name: partial(yard.processor_of, name) for name in (theirs, ours)}, 1)
     failed = f" ({yard.git_failures} of {3 * EIGHT} failed)" if yard.git_failures else ""
     line = at_most(f"overlay, {EIGHT} at once, {name}", Pair(at_once, ours, theirs), EIGHT_GOAL)
     yield line._replace(beside=line.beside + failed)
-    for strategy in GOALS:
-        many = MANY if strategy == "overlay" or yard.files == min(SIZES) else EIGHT
+    yield at_most("the same, processor time", Pair(spent, ours, theirs), EIGHT_GOAL)
+    # Whole trees take memory: sixteen large ones would be a million files.
+    crowds: dict[Strategy, int] = {"overlay": MANY} | (
+        {"warm": SOME, "plain": SOME} if yard.files < LARGE else {}
+    )
+    for strategy, many in crowds.items():
         spent = yard.ours_at_once(strategy, many)
         case = f"{strategy}, {many} at once, {name}"
         yield Line(case, duration(spent), "", None, "no failure", met=True)
@@ -96,9 +105,10 @@ def _turnaround(yard: "Yard", rounds: int) -> Line:
 
 
 class Ended(NamedTuple):
-    """When one of a crowd was ready, and whether it was."""
+    """When one of a crowd was ready, whether it was, and what that took."""
 
     spent: float
+    processor: float
     ok: bool
 
 
@@ -110,7 +120,19 @@ class Yard:
         self.git_failures = 0
         self._root = os.path.join(directory, str(files))
         self._made = 0
+        self._last = 0.0
+        self._processor: dict[str, list[float]] = {}
         _generate(self._root, files)
+
+    def noting(self, name: str, turn: Callable[[], float]) -> float:
+        """Take a turn and remember its processor time, which load changes little."""
+        spent = turn()
+        self._processor[name] = [*self._processor.get(name, []), self._last]
+        return spent
+
+    def processor_of(self, name: str) -> float:
+        """The middle one of what turns took."""
+        return median(self._processor[name])
 
     def warm_up(self, strategy: Strategy, count: int) -> None:
         """Shared checkouts and ready trees are there before the clock starts."""
@@ -125,6 +147,7 @@ class Yard:
         ended = _crowd([partial(_stay, order) for order in orders])
         if not all(each.ok for each in ended):
             raise SystemExit(f"{strategy}: not every workspace could be made")
+        self._last = sum(each.processor for each in ended)
         sweep(self._root, f"{self._root}/.agent/worktrees", is_alive)
         return max(each.spent for each in ended)
 
@@ -133,6 +156,7 @@ class Yard:
         places = [self._place() for _ in range(count)]
         ended = _crowd([partial(self._add, place) for place in places])
         self.git_failures += sum(not each.ok for each in ended) if count > 1 else 0
+        self._last = sum(each.processor for each in ended)
         for place in places:
             shutil.rmtree(place, ignore_errors=True)
         _git(self._root, "worktree", "prune")
@@ -230,8 +254,9 @@ def _be_one(work: Callable[[], Callable[[], None]], gate: int, writing: int) -> 
     try:
         os.read(gate, 1)
         after: list[Callable[[], None]] = []
+        before = _processor()
         spent = seconds(lambda: after.append(work()))
-        os.write(writing, str(spent).encode())
+        os.write(writing, f"{spent} {_processor() - before}".encode())
         os.close(writing)
         after[0]()
     except BaseException as error:
@@ -243,7 +268,8 @@ def _be_one(work: Callable[[], Callable[[], None]], gate: int, writing: int) -> 
 def _hear(pipe: int) -> Ended:
     with os.fdopen(pipe) as file:
         said = file.read()
-    return Ended(float(said or 0), bool(said))
+    spent, processor = map(float, (said or "0 0").split())
+    return Ended(spent, processor, bool(said))
 
 
 def _generate(root: str, files: int) -> None:
@@ -266,3 +292,9 @@ def _generate(root: str, files: int) -> None:
 
 def _git(place: str, *words: str) -> None:
     subprocess.run(["git", "-C", place, *words], check=True, capture_output=True)
+
+
+def _processor() -> float:
+    """Processor seconds of this process and of the children that it has waited for."""
+    who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    return sum(each.ru_utime + each.ru_stime for each in map(resource.getrusage, who))

@@ -17,9 +17,12 @@ import msgspec
 from acode.errors import AcodeError
 from acode.runner.identity import is_alive, myself
 from acode.workspace.base import CommitText, Order, Workspace
+from acode.workspace.copying import copy_index
 from acode.workspace.opening import open_workspace
 from acode.workspace.results import restore
+from acode.workspace.snapshot import take
 from acode.workspace.sweep import sweep
+from acode.workspace.worktree import Worktree
 
 PR_SET_DUMPABLE = 4
 
@@ -81,6 +84,21 @@ def do_look(name: str) -> list[Any]:
                 )
             seen.append([os.path.relpath(path, tree), kind])
     return seen
+
+
+def do_trees(name: str) -> list[str]:
+    """What a workspace holds, once told by its layer and once by looking at everything."""
+    workspace = open_ones[name]
+    assert isinstance(workspace, Worktree)
+    state, found = workspace._state, []
+    source = workspace._source
+    source.attach(state)
+    told = source.changed(state)
+    for candidates in (told, None):
+        git = state.git()
+        copy_index(state.index, git.index)
+        found.append(take(git, 1 << 20, candidates).tree)
+    return [*found, "told" if told is not None else "looked"]
 
 
 def do_collect(name: str, patch: str, message: str | None = None) -> Any:

@@ -212,6 +212,43 @@ def test_one_checkout_serves_everybody(field: Field) -> None:
     assert {name for name in before if before[name][0] != "directory"} == set(FILES)
 
 
+# Whatever a task may do to names, in any order.
+CHANGES = [
+    *(message for message in MESSAGES if "chmod 000" not in message),
+    "mv src moved; mkdir src; echo {n} > src/new",
+    "mv deep/er deep/renamed",
+    "mv deep/er/still/file up; rm -r deep/er",
+    "rm -rf deep; mkdir -p deep/er/still; echo {n} > deep/er/still/other",
+    "rm -rf src; git checkout -q -- src",
+    "rm src/one.txt; ln -s two.txt src/one.txt",
+    "mv README.md src/one.txt; git checkout -q README.md",
+    "rm -rf src; mkdir -p src/one.txt; echo {n} > src/one.txt/inner",
+    "echo 'src/two.txt\n*.new' > .gitignore; echo {n} > a.new; echo {n} >> src/two.txt",
+    "git mv src other; git reset -q --hard; echo {n} > src/x",
+    "mkdir -p a/b/c; echo {n} > a/b/c/d; echo 'c/' > a/b/.gitignore",
+    "mkfifo pipe{n} src/pipe{n}; rm binary; mkfifo binary",
+]
+
+
+@pytest.mark.parametrize("field", ["overlay-root", "overlay-somebody"], indirect=True)
+def test_the_layer_tells_the_same_as_a_look_at_everything(field: Field) -> None:
+    field.begin()
+    steward = field.steward()
+    chance = random.Random(7)
+    ways = set()
+    for number in range(60):
+        name = f"task{number}"
+        steward.ask("open", name=name, order=field.order(task_id=name))
+        changes = chance.sample(CHANGES, chance.choice((1, 2, 5)))
+        for change in changes:
+            steward.ask("run", name=name, command=change.format(n=number, mark="true"))
+        told, looked, way = steward.ask("trees", name=name)
+        assert told == looked, changes
+        ways.add(way)
+        steward.ask("close", name=name)
+    assert "told" in ways
+
+
 def test_without_a_word_the_best_way_is_taken(field: Field) -> None:
     field.begin()
     assert Desk(field, strategy="auto").opened["strategy"] == "overlay"

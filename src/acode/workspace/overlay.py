@@ -11,6 +11,7 @@ from acode.errors import WorkspaceFailed
 from acode.workspace.bases import FOLDER, Base, hold, hold_existing
 from acode.workspace.entry import unregister
 from acode.workspace.files import write_bytes
+from acode.workspace.layer import changed_paths
 from acode.workspace.mounts import enter_namespace, mount_overlay, mounts_below, unmount
 from acode.workspace.removal import remove
 from acode.workspace.state import State
@@ -55,6 +56,13 @@ class Overlay:
         for directory in (state.path("work"), state.tree):
             os.makedirs(directory, exist_ok=True)
         self._mount(state, base or hold_existing(state))
+
+    def changed(self, state: State) -> set[str] | None:
+        """What lies in the layer. Submodules are git's to judge."""
+        base, _ = self._held[state.directory]
+        if os.path.lexists(os.path.join(base.tree, ".gitmodules")):
+            return None
+        return changed_paths(state.path("upper"), base.tree)
 
     def _unmount(self, state: State) -> None:
         for point in mounts_below(state.tree):

@@ -21,6 +21,10 @@ class Source(Protocol):
         """Make sure that this process sees the tree's files. Safe to repeat."""
         ...
 
+    def changed(self, state: State) -> set[str] | None:
+        """The only paths that can differ from the base; None if all have to be looked at."""
+        ...
+
     def release(self, state: State, *, reuse: bool) -> None:
         """Put away everything of a workspace whose work is saved. Safe to repeat."""
         ...
@@ -38,6 +42,9 @@ class Plain:
 
     def attach(self, state: State) -> None:
         """The tree is there for everybody."""
+
+    def changed(self, state: State) -> None:
+        """Nobody keeps a list."""
 
     def release(self, state: State, *, reuse: bool) -> None:  # noqa: ARG002
         """Throw the tree away."""

@@ -21,10 +21,14 @@ class Snapshot(msgspec.Struct, frozen=True):
     left_out: tuple[str, ...]
 
 
-def take(git: TreeGit, max_file_bytes: int) -> Snapshot:
-    """Write every file that is tracked or not ignored; git's index has to be as at the start."""
+def take(git: TreeGit, max_file_bytes: int, candidates: set[str] | None = None) -> Snapshot:
+    """Write every file that is tracked or not ignored; git's index has to be as at the start.
+
+    Candidates are the only paths that can differ from it; without them everything is looked at.
+    """
     changed = Changed(git, max_file_bytes)
-    changed.sort_out(_listed(git), "")
+    among = None if candidates is None else _not_ignored(git, candidates)
+    changed.sort_out(_listed(git) if among is None else among, "")
     changed.stage()
     tree = git.run("write-tree").decode().strip()
     return Snapshot(tree, tuple(sorted(set(changed.left_out))))
@@ -89,7 +93,7 @@ class Changed:
             self._update("--add", paths)
         except GitFailed:
             for path in paths:
-                _make_readable(os.path.join(self._git.tree, path))
+                _open_up(self._git.tree, path)
             self._add_what_can_be(paths)
 
     def _add_what_can_be(self, paths: list[str]) -> None:
@@ -114,6 +118,17 @@ def _parts(paths: list[str]) -> Iterator[list[str]]:
         yield paths[begin : begin + 10_000]
 
 
+def _not_ignored(git: TreeGit, candidates: set[str]) -> set[str] | None:
+    """Candidates without those that git ignores; None if git cannot tell."""
+    if not candidates:
+        return candidates
+    names = b"".join(os.fsencode(path) + b"\0" for path in candidates)
+    code, ignored, _ = git.attempt("check-ignore", "-z", "--stdin", stdin=names)
+    if code not in (0, 1):
+        return None
+    return candidates - {os.fsdecode(name) for name in ignored.split(b"\0")}
+
+
 def _listed(git: TreeGit) -> set[str]:
     """Paths that are changed, deleted, or new and not ignored. Nested repositories end in `/`."""
     for _ in range(_MAX_REPAIRS):
@@ -128,7 +143,7 @@ def _listed(git: TreeGit) -> set[str]:
 
 
 def _open_up(tree: str, path: str) -> bool:
-    """Make the directories on the way readable; says whether any was not."""
+    """Make a path and the directories on the way readable; says whether any was not."""
     changed = False
     parts = path.rstrip("/").split("/")
     for end in range(1, len(parts) + 1):

@@ -49,6 +49,9 @@ class Warm:
     def attach(self, state: State) -> None:
         """The tree is there for everybody."""
 
+    def changed(self, state: State) -> None:
+        """Nobody keeps a list."""
+
     def release(self, state: State, *, reuse: bool) -> None:
         """Reset the tree for the next task; throw it away if that cannot be done completely."""
         if reuse and _has_room(state):

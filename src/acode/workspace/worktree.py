@@ -102,7 +102,7 @@ class Worktree:
             raise WorkspaceFailed(f"{state.tree} is no directory any more")
         git = state.git()
         copy_index(state.index, git.index)
-        snapshot = take(git, record.order.max_file_bytes)
+        snapshot = take(git, record.order.max_file_bytes, self._source.changed(state))
         git.remove()
         head = results.head_of(record.repository, state.entry.path, record.base)
         return Work(record.order.task_id, record.base, head, snapshot)
