@@ -228,3 +228,12 @@ def test_a_worker_that_is_asked_to_end_releases_its_task(pool_project: PoolProje
     assert shown["attemptCount"] == 1
     assert {attempt["ending"] for attempt in shown["attempts"][:-1]} == {"released"}
     assert "exit code 143" in pool_project.daemon_log()
+
+
+def test_a_smaller_pool_than_the_one_that_was_left_is_no_failure(pool_project: PoolProject) -> None:
+    pool_project.start(count=3)
+    pool_project.kill_hard()
+    pool_project.start(count=1)
+    eventually(lambda: len(pool_project.workers()) == 1)
+    task = pool_project.add("true")
+    assert pool_project.wait(task).code == 0

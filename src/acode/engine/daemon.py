@@ -262,14 +262,15 @@ class Daemon:
             self._start_failures.append(event.reason)
 
     def _tell_ready(self) -> None:
-        roster = self._engine.roster
-        started = roster.count(lambda slot: slot.status in LIVE)
+        # Adopted workers that are too many are about to leave, and count neither way.
+        staying = self._engine.roster.staying()
+        started = sum(1 for slot in staying if slot.status in LIVE)
         if not started:
             self._hurried = True
             self._stopping.set()
         if self._options.ready is not None:
             reasons = list(dict.fromkeys(self._start_failures))
-            facts = {"workers": len(roster), "started": started, "reasons": reasons}
+            facts = {"workers": len(staying), "started": started, "reasons": reasons}
             told = {"ok": {**facts, "apiUrl": self._gateway.url}}
             with suppress(OSError):  # whoever started us did not wait
                 os.write(self._options.ready, msgspec.json.encode(told) + b"\n")
