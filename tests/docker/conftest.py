@@ -17,7 +17,8 @@ from acode.runner.container.mounts import Places, mounts_of
 from acode.runner.container.order import order_of
 from acode.runner.container.plan import Plan
 from acode.runner.container.seat import Seat
-from acode.runner.container.standin import Told, fork_stand_in
+from acode.runner.container.standin import fork_stand_in
+from acode.runner.container.told import Told
 from acode.runner.identity import myself
 from acode.runner.pipes import Pipes, read_available
 from tests.docker.engines import TestEngine

@@ -31,8 +31,7 @@ from acode.runner.pipes import read_available
 from acode.runner.refusal import not_kept
 from acode.worker.bounds import Bounds
 from acode.worker.course import Course
-from acode.worker.direct import short_way
-from acode.worker.guided import Guided
+from acode.worker.courses import course_of
 from acode.worker.hook import Hook, hook_of
 from acode.worker.loop import Loop
 from acode.worker.messages import Assignment, Ended, Exceeded, Why, WorkerConfig
@@ -103,8 +102,7 @@ class Attempt:
         fetch_checkpoint(task, self._config)
         common = (task, self._config, self._shelves, inherited, strangers, self, self._bounds)
         try:
-            way = short_way(task)
-            self._course = way(*common) if task.is_plain else Guided(*common, self._loop)
+            self._course = course_of(common, self._loop)
         except OSError as error:  # not even a pipe
             self.on_refused(Refused(None, str(error)))
             return

@@ -32,7 +32,7 @@ class Direct:
         listener: Listener,
         bounds: Bounds,
     ) -> None:
-        self.pipes = Pipes()
+        self.pipes = self._open_pipes()
         self._task = task
         self._config = config
         self._shelves = shelves
@@ -44,6 +44,9 @@ class Direct:
         self._places: Places | None = None
         self._tree: Tree | None = None
         self._program = ""
+
+    def _open_pipes(self) -> Pipes:
+        return Pipes()
 
     def start(self) -> None:
         """Prepare and spawn."""
@@ -128,12 +131,9 @@ class Direct:
         if self._tree is None or self._tree.is_gone:
             return
         if self._tree.reap(self._strangers):
-            self._over(self._tree)
+            self._listener.on_over(self._tree.status or 0)
         elif self._tree.status is not None:
             self._listener.on_strays()
-
-    def _over(self, tree: Tree) -> None:
-        self._listener.on_over(tree.status or 0)
 
     def abandon(self) -> None:
         """Go on as if it were gone."""
@@ -151,12 +151,3 @@ class Direct:
     def usage(self) -> Usage:
         """What the command's tree has used."""
         return self._tree.usage if self._tree else Usage()
-
-
-def short_way(task: Assignment) -> type[Direct]:
-    """As a process, or in a container."""
-    if task.seat is None:
-        return Direct
-    from acode.worker.contained import Contained  # a pool of processes does without
-
-    return Contained

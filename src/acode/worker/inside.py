@@ -9,7 +9,8 @@ from acode.model.ending import Usage
 from acode.model.failure import Category, Failure, FailureCode
 from acode.runner.container.order import order_of
 from acode.runner.container.seat import Seat, give
-from acode.runner.container.standin import Told, fork_stand_in, quiesce
+from acode.runner.container.standin import fork_stand_in, quiesce
+from acode.runner.container.told import Told
 from acode.runner.pipes import Pipes
 from acode.runner.refusal import no_directory
 from acode.worker.places import Places
@@ -35,19 +36,7 @@ class Inside:
 
     def reports(self, argv: Sequence[str], cwd: str | None, status: int) -> list[Report]:
         """What there is to tell when the stand-in has ended; nothing runs inside any more."""
-        told = self._told()
-        spent: list[Report] = [Spent()] if told.broken or told.oom else []
-        if told.unstarted is not None:
-            return [*spent, Remark("X", told.unstarted), Refused(None)]
-        if told.absent:
-            return [*spent, Refused(_absent(argv[0]))]
-        if told.nowhere:
-            return [*spent, Refused(no_directory(cwd or "."))]
-        if told.lost is not None and not told.oom:
-            return [*spent, Vanished(told.lost)]
-        strays = [Remark("W", "ended what the command left running")] if told.strays else []
-        usage = Usage(told.cpu_seconds, told.max_memory_bytes)
-        return [*spent, *strays, Gone(status, usage, told.oom)]
+        return reports_of(self._told(), argv, cwd, status)
 
     def _told(self) -> Told:
         data = os.read(self._report, 1 << 16)
@@ -56,6 +45,22 @@ class Inside:
             return msgspec.msgpack.decode(data, type=Told)
         # It was killed. Its pipe is closed, so what ran inside is being killed, too.
         return Told(broken=not quiesce(self._seat))
+
+
+def reports_of(told: Told, argv: Sequence[str], cwd: str | None, status: int) -> list[Report]:
+    """What there is to tell of a command that is over."""
+    spent: list[Report] = [Spent()] if told.broken or told.oom else []
+    if told.unstarted is not None:
+        return [*spent, Remark("X", told.unstarted), Refused(None)]
+    if told.absent:
+        return [*spent, Refused(_absent(argv[0]))]
+    if told.nowhere:
+        return [*spent, Refused(no_directory(cwd or "."))]
+    if told.lost is not None and not told.oom:
+        return [*spent, Vanished(told.lost)]
+    strays = [Remark("W", "ended what the command left running")] if told.strays else []
+    usage = Usage(told.cpu_seconds, told.max_memory_bytes)
+    return [*spent, *strays, Gone(status, usage, told.oom)]
 
 
 def environment_inside(task_env: dict[str, str], own: dict[str, str]) -> dict[str, str]:

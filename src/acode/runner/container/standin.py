@@ -15,35 +15,16 @@ import msgspec
 
 from acode.runner.container.channel import Channel, Gone, Silent
 from acode.runner.container.seat import Seat, leave_order
+from acode.runner.container.told import Listening, Told, kill_container
 from acode.runner.tree import die_with_parent
 
 GREET_SECONDS = 10.0
 """More than a supervisor takes to clear up after the attempt before."""
 CLEAR_SECONDS = 5.0
 """What cannot be killed by then is killed with its container."""
-KILL_SECONDS = 10.0
 OUTPUT_BYTES = 1 << 16
 PATIENCE_MS = 100
 """How long a full pipe may keep us from everything else."""
-
-
-class Told(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a stand-in knows beyond its exit code."""
-
-    unstarted: str | None = None
-    """Why the command never ran."""
-    lost: str | None = None
-    """Why nobody knows how it ended."""
-    absent: bool = False
-    """The image has no such program."""
-    nowhere: bool = False
-    """The image has no such directory."""
-    oom: bool = False
-    strays: bool = False
-    broken: bool = False
-    """The container is of no more use."""
-    cpu_seconds: float = 0.0
-    max_memory_bytes: int = 0
 
 
 def fork_stand_in(seat: Seat, order: str, stdout: int, stderr: int, report: int) -> int:
@@ -98,8 +79,7 @@ class StandIn:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.set_wakeup_fd(notes, warn_on_full_buffer=False)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        self._told = Told()
-        self._has_begun = False
+        self._listening = Listening()
         self._is_to_end = False
 
     def run(self, order: str) -> tuple[int, Told]:
@@ -114,18 +94,19 @@ class StandIn:
         with channel:
             try:
                 code = self._until_end(channel)
-                self._tell(strays=channel.quit(CLEAR_SECONDS))
+                self._listening.note(strays=channel.quit(CLEAR_SECONDS))
             except Silent:
                 kill_container(self._seat)
-                self._tell(broken=True)
+                self._listening.note(broken=True)
                 code = 137
             except (Gone, BrokenPipeError):
-                return 1, msgspec.structs.replace(self._told, **_obituary(self._seat))
+                self._listening.bury(self._seat)
+                return 1, self._listening.told
         while self._pass_on():
             pass
         with suppress(OSError):
             os.unlink(self._seat.path("order"))
-        return code, self._told
+        return code, self._listening.told
 
     def _until_end(self, channel: Channel) -> int:
         poll = select.poll()
@@ -135,7 +116,7 @@ class StandIn:
         while True:
             # Answers may have come with the greeting already.
             while words := channel.next():
-                if (status := self._heed(words)) is not None:
+                if (status := self._listening.heed(words)) is not None:
                     return status
             if is_gone:
                 raise Gone
@@ -144,29 +125,11 @@ class StandIn:
             self._pass_on()
             is_gone = bool(ready.get(channel.reply, 0) & select.POLLHUP)
 
-    def _heed(self, words: list[str]) -> int | None:
-        """Take in an answer; the exit code if it was the last."""
-        match words:
-            case ["end", status, kills, nanoseconds, peak]:
-                self._tell(
-                    oom=int(kills) > 0,
-                    cpu_seconds=round(int(nanoseconds) / 1e9, 6),
-                    max_memory_bytes=int(peak),
-                )
-                return int(status)
-            case ["begun"]:
-                self._has_begun = True
-            case ["absent"]:
-                self._tell(absent=True)
-            case ["nowhere"]:
-                self._tell(nowhere=True)
-        return None
-
     def _obey(self, channel: Channel) -> None:
         """Pass on that the command is to end."""
         with suppress(BlockingIOError):
             self._is_to_end |= bool(set(os.read(self._notes, 4096)) - {signal.SIGCONT})
-        if self._is_to_end and self._has_begun:
+        if self._is_to_end and self._listening.has_begun:
             self._is_to_end = False
             channel.say("term")
 
@@ -185,9 +148,6 @@ class StandIn:
         _is_ready(target, select.POLLOUT, PATIENCE_MS)
         return True
 
-    def _tell(self, **known: object) -> None:
-        self._told = msgspec.structs.replace(self._told, **known)
-
 
 def _is_ready(descriptor: int, event: int, wait_ms: int) -> bool:
     poll = select.poll()
@@ -204,27 +164,3 @@ def quiesce(seat: Seat) -> bool:
         kill_container(seat)
         return False
     return True
-
-
-def kill_container(seat: Seat) -> None:
-    """The last resort: everything in it dies, whatever it does."""
-    from acode.runner.container.api import Api, EngineError  # rarely needed, and large
-
-    with suppress(EngineError):
-        Api(seat.engine).post(f"/containers/{seat.container_id}/kill", seconds=KILL_SECONDS)
-
-
-def _obituary(seat: Seat) -> dict[str, object]:
-    """Why the container ended under us, as far as the engine knows."""
-    from acode.runner.container.api import Api, EngineError
-
-    why, oom = "its container is gone", False
-    try:
-        state = Api(seat.engine).get(f"/containers/{seat.container_id}/json")["State"]
-        oom = bool(state.get("OOMKilled"))
-        if not state.get("Running"):
-            why = f"its container ended with exit code {state.get('ExitCode')}"
-    except EngineError as error:
-        if error.status != 404:
-            why = f"its container is gone, and {error}"
-    return {"lost": why, "oom": oom, "broken": True}

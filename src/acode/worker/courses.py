@@ -1,0 +1,24 @@
+"""Which course an attempt takes."""
+
+from acode.worker.bounds import Bounds
+from acode.worker.course import Course, Listener
+from acode.worker.direct import Direct
+from acode.worker.guided import Guided
+from acode.worker.loop import Loop
+from acode.worker.messages import Assignment, WorkerConfig
+from acode.worker.places import Shelves
+
+Common = tuple[Assignment, WorkerConfig, Shelves, dict[str, str], set[int], Listener, Bounds]
+"""What every course is given."""
+
+
+def course_of(common: Common, loop: Loop) -> Course:
+    """The short way where there is nothing to do before and after; as a process or inside."""
+    task = common[0]
+    if not task.is_plain:
+        return Guided(*common, loop)
+    if task.seat is None:
+        return Direct(*common)
+    from acode.worker.contained import Contained  # a pool of processes does without
+
+    return Contained(*common, loop)
