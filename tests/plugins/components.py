@@ -72,6 +72,7 @@ COMPONENTS = {
     "node": Component(lambda: _all_of("node", "npm"), "apt-get install nodejs npm"),
     "cargo": Component(lambda: _all_of("cargo"), "apt-get install cargo"),
     "git": Component(lambda: _any_of("git"), "apt-get install git"),
+    "git-lfs": Component(lambda: _any_of("git-lfs"), "apt-get install git-lfs"),
     "root": Component(lambda: os.geteuid() == 0, "run the tests as root"),
     "user namespaces": Component(
         lambda: _runs("unshare", "--user", "--map-root-user", "true"),

@@ -81,6 +81,12 @@ TRICKS: dict[str, Callable[["Trap"], str]] = {
         "git init -q sub; git -C sub commit -q --allow-empty -m x; git add sub; git commit -qm x; "
         f"{trap.into('sub/.git/config')} echo x > sub/y"
     ),
+    "settings of LFS": lambda trap: (
+        f"for verb in clean smudge; do "
+        f"git config --file .lfsconfig lfs.extension.evil.$verb {trap.place}/run; done; "
+        f"git config --file .lfsconfig lfs.extension.evil.priority 0; {trap.into('.lfsconfig')}"
+        "echo '*.bin filter=lfs' >> .gitattributes; echo large > a.bin"
+    ),
     "links": lambda _: (
         f"entry={ENTRY}; rm $entry/HEAD $entry/index; ln -s /etc/passwd $entry/HEAD; "
         "ln -s /etc/passwd $entry/index; ln -s /etc $entry/logs"

@@ -8,6 +8,7 @@ import pytest
 from tests.workspace.conftest import FILES, Desk, Field
 from tests.workspace.kit import TASK, Refused, git, make_repository, picture, write
 
+POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 6\n"
 pytestmark = pytest.mark.needs("git")
 
 
@@ -156,9 +157,7 @@ def test_nothing_comes_along_through_a_link(plain_field: Field) -> None:
 
 def test_submodules_and_filters_are_told_of(field: Field) -> None:
     inner = make_repository(field.home / "inner", {"file": "inner\n"})
-    project = make_repository(
-        field.project, {"a.bin": "version https://git-lfs.github.com/spec/v1\n", "b": "b\n"}
-    )
+    project = make_repository(field.project, {"a.bin": POINTER, "b": "b\n"})
     write(project, {".gitattributes": "*.bin filter=lfs diff=lfs\nb filter=git-crypt\n"})
     git(project, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner), "sub")
     git(project, "add", "-A")
@@ -170,7 +169,7 @@ def test_submodules_and_filters_are_told_of(field: Field) -> None:
         "large files (LFS) are pointers until the task runs git lfs pull",
         "filters are not run on files: git-crypt",
     ]
-    assert desk.run("cat a.bin; ls sub") == "version https://git-lfs.github.com/spec/v1\n"
+    assert desk.run("cat a.bin; ls sub") == POINTER
     assert desk.collect("text")["files"] == 0
     desk.run(
         "GIT_CONFIG_COUNT=2 GIT_CONFIG_KEY_0=protocol.file.allow GIT_CONFIG_VALUE_0=always "
@@ -183,6 +182,27 @@ def test_submodules_and_filters_are_told_of(field: Field) -> None:
     assert kept["files"] == 1
     assert git(project, "diff", "--name-only", "HEAD", kept["branch"]) == "sub"
     assert not desk.path.exists()
+
+
+@pytest.mark.needs("git-lfs")
+def test_large_files_become_pointers_again(field: Field) -> None:
+    project = make_repository(field.project, {".gitattributes": "*.bin filter=lfs -text\n"})
+    for verb in ("clean -- %f", "smudge -- %f"):
+        git(project, "config", f"filter.lfs.{verb.split()[0]}", f"git-lfs {verb}")
+    write(project, {"a.bin": "large\n", "b.bin": "other\n"})
+    git(project, "add", "-A")
+    git(project, "commit", "-qm", "second")
+    field.give_away()
+    desk = Desk(field)
+    assert desk.run("cat a.bin").startswith("version https://git-lfs.github.com/spec/v1\n")
+    desk.run("git lfs pull && cat a.bin b.bin && echo changed > b.bin && echo new > c.bin")
+    kept = desk.collect("text")
+    desk.close()
+    # What was only fetched is no change, and what was changed is a pointer to something kept.
+    assert git(project, "diff", "--name-only", "HEAD", kept["branch"]) == "b.bin\nc.bin"
+    pointer = git(project, "cat-file", "blob", f"{kept['branch']}:b.bin")
+    digest = pointer.split("oid sha256:")[1].split()[0]
+    assert list((project / ".git" / "lfs" / "objects").rglob(digest))
 
 
 @pytest.mark.parametrize("form", ["sha256", "linked", "partial", "shallow", "separate"])

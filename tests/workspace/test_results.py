@@ -103,7 +103,6 @@ def test_work_that_nobody_collected_is_saved_before_the_tree_goes(field: Field) 
     assert git(project, "show", f"refs/acode/saved/{TASK}:note") == "unsaved"
 
 
-@pytest.mark.req("027a-FR-032")
 def test_the_users_checkout_stays_as_it_is_to_the_byte(field: Field) -> None:
     project = field.begin()
     (project / "src" / "one.txt").write_text("dirty\n")

@@ -14,6 +14,7 @@ from tests.workspace.kit import Steward, git, picture
 pytestmark = pytest.mark.needs("git")
 
 
+@pytest.mark.req("027a-FR-031", "027a-FR-032")
 def test_eight_at_once_edit_the_same_file(field: Field) -> None:
     project = field.begin()
     before = picture(project, without=(".agent", ".git"))

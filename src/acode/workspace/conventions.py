@@ -82,7 +82,7 @@ def read_conventions(repository: Repository) -> Conventions:
     partial = any(name.endswith(".promisor") for name, _ in settings)
     taken = [(name, _path(name, value)) for name, value in settings if _is_taken(name, partial)]
     if shutil.which("git-lfs"):
-        taken += _LFS
+        taken += (*_LFS, ("lfs.storage", os.path.join(repository.common, "lfs")))
     info = os.path.join(repository.common, "info")
     return Conventions(
         tuple(taken),
