@@ -16,6 +16,10 @@ need runc runc
 need catatonit catatonit
 need busybox busybox-static
 need ip iproute2
+need make make
+need node nodejs
+need npm npm
+need cargo cargo
 need iptables iptables
 need nsenter util-linux
 # Without it Podman cannot make a network.

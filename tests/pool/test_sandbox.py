@@ -1,6 +1,7 @@
 """What a task is kept from, tried from inside with a real pool and looked at from outside."""
 
 import os
+import pwd
 import shlex
 import shutil
 import signal
@@ -296,7 +297,9 @@ with zipfile.ZipFile("tiny-1-py3-none-any.whl", "w") as file:
 
 @pytest.mark.needs("cargo")
 def test_cargo_works(confined: Confined) -> None:
-    confined.pool.env["RUSTUP_HOME"] = str(Path("~/.rustup").expanduser())
+    # Where rustup keeps it, whatever HOME says.
+    home = pwd.getpwuid(os.getuid()).pw_dir
+    confined.pool.env["RUSTUP_HOME"] = os.environ.get("RUSTUP_HOME") or f"{home}/.rustup"
     confined.pool.start(count=1)
     build = "cargo init -q --name tiny . && cargo build -q --offline && ./target/debug/tiny"
     assert confined.codes([build]) == [0]

@@ -56,8 +56,22 @@ def _document(app: FastAPI) -> dict[str, Any]:
         # What a command may be depends on this one, which the document cannot say in so many words.
         task["type"]["enum"] = [name for name in types if name != "python"]
         task["type"]["description"] = "python as well; then the command is module:function"
+        _bound(document["components"]["schemas"]["TaskLimits"]["properties"], app.state.desk)
         app.openapi_schema = document
     return app.openapi_schema
+
+
+def _bound(limits: dict[str, Any], desk: Desk) -> None:
+    """The most that a task may ask for is a matter of settings."""
+    most = desk.ceilings._asdict()
+    for name, key in (
+        ("memoryMb", "memory_mb"),
+        ("cpuPercent", "cpu_percent"),
+        ("diskMb", "disk_mb"),
+    ):
+        for choice in limits[name]["anyOf"]:
+            if "maximum" in choice:
+                choice["maximum"] = min(choice["maximum"], most[key].most)
 
 
 class Front:
