@@ -1,6 +1,7 @@
 """A pool whose tasks run in containers, from the command line down to a real engine."""
 
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from acode.runner.container.life import destroy
 from tests.docker.images import BARE, GIT
 from tests.docker.project import DockerProject
 from tests.pool.conftest import eventually
+from tests.web.conftest import Site
 
 pytestmark = pytest.mark.needs("docker")
 
@@ -91,7 +93,7 @@ def test_a_stubborn_task_is_killed_when_its_time_is_up(project: DockerProject) -
     assert project.run_task("ps | grep -c '[s]leep 1000' || true") == "0"
 
 
-@pytest.mark.req("027b-FR-040", "027b-FR-041", "027b-AC-005")
+@pytest.mark.req("027b-FR-040", "027b-FR-041", "027b-FR-049", "027b-AC-005")
 def test_a_task_that_runs_out_of_memory_is_told_so(project: DockerProject) -> None:
     project.configure(docker={"resources": {"memoryMb": 64}})
     project.start(count=1)
@@ -101,6 +103,7 @@ def test_a_task_that_runs_out_of_memory_is_told_so(project: DockerProject) -> No
     assert shown["error"]["code"] == "RESOURCE_EXHAUSTED"
     assert shown["attempts"][-1]["oom"] is True
     assert "WORKER-005" in project.run("task", "logs", task).err
+    eventually(lambda: "memoryMb" in project.daemon_log())
     assert project.run_task("echo again") == "again"
 
 
@@ -227,12 +230,19 @@ def test_a_hundred_tasks_over_four_containers_leave_nothing(project: DockerProje
     assert not project.containers()
 
 
-@pytest.mark.req("027b-FR-042", "027b-FR-043")
-def test_the_status_tells_what_containers_use(project: DockerProject) -> None:
+HOLD_30_MB = "head -c 30000000 /dev/zero | tail -c 30000000 | (sleep 1000; cat) >/dev/null"
+
+
+@pytest.mark.req("027b-FR-042", "027b-FR-043", "027b-FR-045", "027b-FR-050", "027b-AC-011")
+def test_what_containers_use_is_told_and_warned_of(project: DockerProject) -> None:
+    project.configure(docker={"resources": {"memoryMb": 32}})
     project.start(count=1)
-    hold_memory = "head -c 30000000 /dev/zero | tail -c 30000000 | (sleep 1000; cat) >/dev/null"
-    task = project.add(hold_memory)
+    task = project.add(HOLD_30_MB)
     eventually(lambda: project.workers()[0]["resources"]["memoryBytes"] > 25_000_000)
+    eventually(lambda: "is close to its limit" in project.daemon_log())
+    metrics = Site(project).call("GET", "/metrics").body.decode()
+    (memory,) = re.findall(r"^worker_memory_mb\{[^}]*\} ([0-9.]+)", metrics, re.MULTILINE)
+    assert float(memory) > 25
     project.run("task", "cancel", "--force", task)
     project.wait(task)
 

@@ -19,7 +19,7 @@ def box(request: pytest.FixtureRequest, make_box: MakeBox) -> Box:
     return make_box().start(image=request.param)
 
 
-@pytest.mark.req("027b-FR-070", "027b-FR-026")
+@pytest.mark.req("027b-FR-070", "027b-FR-026", "027b-AC-006")
 def test_a_command_runs_with_its_arguments_and_environment(box: Box) -> None:
     odd = "a 'quoted' \"word\"\nand $HOME `id` \\ *"
     done = box.run("sh", "-c", 'printf "%s|%s" "$1" "$ODD"; pwd >&2', "sh", odd, env={"ODD": odd})

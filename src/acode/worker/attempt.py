@@ -274,11 +274,12 @@ class Attempt:
         self._drain()
         self._kill_at = self._hopeless_at = None
         self._over_at = self._clock.now()
+        seat = self.assignment.seat
         self._last = self._warden.cause(
             _ending_of(status),
             killed=self._stopped_as is not None,
             is_last=self.assignment.is_plain,
-            oom=oom,
+            container_mb=seat.memory_mb if oom and seat is not None else 0,
         )
         if self._course is None:
             return

@@ -209,13 +209,13 @@ class Warden:
     # The end.
 
     def cause(
-        self, ending: Ending, *, killed: bool, is_last: bool = False, oom: bool = False
+        self, ending: Ending, *, killed: bool, is_last: bool = False, container_mb: int = 0
     ) -> Ending:
         """How a command ended, if a limit had to do with it. The last one: nothing follows it."""
         if killed:
             return ending
-        if oom:
-            return self._container_out_of_memory(ending)
+        if container_mb:
+            return self._container_out_of_memory(ending, container_mb)
         if self._bounds.counted(is_over=is_last).oom_kills:
             return self._out_of_memory(ending)
         if self._limits.action is OverLimitAction.KILL and ending != Exited(0):
@@ -230,10 +230,11 @@ class Warden:
         # A shell that reports 137 tells what became of its child; a success needed no memory.
         return ending if ending == Exited(0) else Signalled(signal.SIGKILL, oom=True)
 
-    def _container_out_of_memory(self, ending: Ending) -> Ending:
+    def _container_out_of_memory(self, ending: Ending, limit_mb: int) -> Ending:
+        """What all processes of a container shared is used up, and the kernel has killed one."""
         if ending == Exited(0):
             return ending
-        self._held.on_remark("W", "WORKER-005: the memory of its container ran out")
+        self._note(Over(MEMORY, limit_mb, limit_mb))
         return Signalled(signal.SIGKILL, oom=True)
 
     def _out_of_disk(self, ending: Ending) -> Ending:
