@@ -1,4 +1,4 @@
-"""Engines that restart, hang, or have no room left."""
+"""Engines that restart, hang, or have no room left; pools that are killed whole."""
 
 import os
 import signal
@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.docker.engines import TestEngine
@@ -87,3 +88,22 @@ def test_an_engine_without_room_is_told_and_nothing_is_left(
     eventually(lambda: not project.has_daemon())
     project.start(count=1)
     assert project.run_task("echo again") == "again"
+
+
+@pytest.mark.req("027b-NFR-006", "027b-AC-009")
+def test_nothing_is_left_when_everything_was_killed(project: DockerProject) -> None:
+    """On an engine alone: the pool of any other project would tidy up, too."""
+    project.start(count=2)
+    up = project.agent / "run" / "tmp" / project.workers()[0]["id"] / "up"
+    project.add(f"touch {up}; sleep 1000")
+    project.add(f"touch {up}; sleep 1000")
+    eventually(up.exists)
+    pids = [*project.worker_pids(), project.daemon.pid]
+    project.abandoned = True
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    psutil.wait_procs(project.processes(), timeout=30)
+    assert len(project.containers()) == 2
+    project.configure(workers={"mode": "process"})  # whatever the next pool is like
+    project.start(count=1)
+    eventually(lambda: not project.containers())

@@ -191,21 +191,6 @@ def test_an_unhealthy_container_is_replaced(project: DockerProject) -> None:
     assert "is unhealthy; it is replaced" in project.daemon_log()
 
 
-@pytest.mark.req("027b-NFR-006", "027b-AC-009")
-def test_nothing_is_left_when_everything_was_killed(project: DockerProject) -> None:
-    project.start(count=2)
-    hold(project)
-    pids = [*project.worker_pids(), project.daemon.pid]
-    project.abandoned = True
-    for pid in pids:
-        os.kill(pid, signal.SIGKILL)
-    psutil.wait_procs(project.processes(), timeout=30)
-    assert len(project.containers()) == 2
-    project.configure(workers={"mode": "process"})  # whatever the next pool is like
-    project.start(count=1)
-    eventually(lambda: not project.containers())
-
-
 @pytest.mark.req("027b-FR-024", "027b-FR-025")
 def test_containers_may_be_kept_for_a_look(project: DockerProject) -> None:
     project.start("--keep-containers", count=1)
