@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,8 +57,8 @@ class Field:
         if self.way.uid is not None:
             subprocess.run(["chown", "-R", f"{self.way.uid}:{self.way.uid}", self.home], check=True)
 
-    def steward(self) -> Steward:
-        self._stewards.append(Steward(self.way.uid))
+    def steward(self, within: Sequence[str] = ()) -> Steward:
+        self._stewards.append(Steward(self.way.uid, within))
         return self._stewards[-1]
 
     def order(self, **more: Any) -> dict[str, Any]:

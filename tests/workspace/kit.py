@@ -70,9 +70,9 @@ def picture(place: Path, without: Sequence[str] = (".agent",)) -> dict[str, Any]
 class Steward:
     """A process of its own that opens, uses, collects and closes workspaces when told."""
 
-    def __init__(self, uid: int | None = None) -> None:
+    def __init__(self, uid: int | None = None, within: Sequence[str] = ()) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.workspace.steward", str(uid or "")],
+            [*within, sys.executable, "-m", "tests.workspace.steward", str(uid or "")],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

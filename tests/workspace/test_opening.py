@@ -258,3 +258,35 @@ def test_what_a_confined_task_may_write_holds_neither_hooks_nor_settings(field: 
     assert all(path.is_dir() for path in (tree, entry, *shared))
     assert os.path.samefile(desk.run("git rev-parse --git-dir").strip(), entry)
     desk.close()
+
+
+@pytest.mark.needs("root")
+@pytest.mark.parametrize("field", ["plain", "warm", "overlay-root"], indirect=True)
+def test_a_full_disk_is_named_and_nothing_is_left_on_it(field: Field) -> None:
+    project = field.begin({"large": os.urandom(2_000_000)})
+    small = field.home / "small"
+    small.mkdir()
+    steward = field.steward(within=("unshare", "--mount"))
+    mounted = steward.ask("shell", place="/", command=f"mount -t tmpfs -o size=1m none {small}")
+    assert mounted["code"] == 0, mounted
+    with pytest.raises(Refused, match="no room") as refused:
+        steward.ask("open", name="it", order=field.order(trees=f"{small}/trees/worker"))
+    assert refused.value.code == "QUEUE-003"
+    left = steward.ask("shell", place="/", command=f"find {small} -name large -o -name record")
+    assert left["stdout"] == ""
+    assert git(project, "worktree", "list").count("\n") == 0
+
+
+def test_where_refs_are_in_tables_git_makes_the_entry(field: Field) -> None:
+    """This git knows no such tables; their directory alone tells us to leave it to git."""
+    project = field.begin()
+    (project / ".git" / "reftable").mkdir()
+    field.give_away()
+    desk = Desk(field)
+    assert desk.run("git status --porcelain; cat README.md") == "hello\n"
+    assert "locked" in git(project, "worktree", "list", "--porcelain")
+    desk.run("echo x > y; git add y; git commit -qm own")
+    kept = desk.collect("text")
+    desk.close()
+    assert git(project, "log", "-1", "--format=%s", kept["branch"]) == "own"
+    assert git(project, "worktree", "list").count("\n") == 0

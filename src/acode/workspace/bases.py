@@ -84,8 +84,12 @@ def _make(state: State, directory: str) -> None:
     remove(draft)
     os.makedirs(draft)
     record = state.record
-    check_out(record.repository, record.base, os.path.join(draft, "tree"), draft)
-    os.rename(draft, directory)
+    try:
+        check_out(record.repository, record.base, os.path.join(draft, "tree"), draft)
+        os.rename(draft, directory)
+    except BaseException:
+        remove(draft)
+        raise
 
 
 def drop_unused(base_dir: str, is_old: Callable[[float], bool], spared: Container[str]) -> None:

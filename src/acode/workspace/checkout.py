@@ -9,13 +9,16 @@ from contextlib import contextmanager
 import msgspec
 
 from acode.clock import SystemClock
+from acode.errors import DiskFull
 from acode.workspace.conventions import Made, read_conventions
 from acode.workspace.files import read_text, write_bytes
+from acode.workspace.git import GitFailed
 from acode.workspace.repository import Repository
 from acode.workspace.treegit import TreeGit
 
 _LAG_NS = 30_000_000
 """The kernel's stamps on files lag behind the clock, by no more than this."""
+_SCARCE_BYTES = 16 << 20
 _SECOND_NS = 1_000_000_000
 _SETTLED_NS = 1
 """So many nanoseconds after the full second no kernel dates a file by itself."""
@@ -30,12 +33,23 @@ def check_out(repository: Repository, commit: str, tree: str, directory: str) ->
     git.prepare(conventions)
     os.makedirs(tree, exist_ok=True)
     with slot(repository.common):
-        git.run("read-tree", "-u", "--reset", commit)
+        _write_files(git, commit)
     made = Made(commit, conventions, tuple(notes_on(git)))
     os.replace(git.index, os.path.join(directory, "index"))
     write_bytes(os.path.join(directory, "made"), msgspec.json.encode(made))
     git.remove()
     return made
+
+
+def _write_files(git: TreeGit, commit: str) -> None:
+    try:
+        git.run("read-tree", "-u", "--reset", commit)
+    except GitFailed as error:
+        # Git names the file that it could not write, but not always the reason.
+        room = os.statvfs(git.tree)
+        if room.f_bavail * room.f_frsize < _SCARCE_BYTES or (room.f_files and not room.f_favail):
+            raise DiskFull(f"no room for a checkout: {error}") from error
+        raise
 
 
 def settle(index: str) -> bool:
