@@ -34,6 +34,7 @@ def test_a_task_runs_in_the_container_of_its_worker(project: DockerProject) -> N
     assert not project.containers()
 
 
+@pytest.mark.req("027-FR-026", "027-FR-027", "027-FR-030")
 def test_a_task_may_ask_for_the_other_mode(project: DockerProject) -> None:
     project.start(count=1)
     inside = project.run_task("hostname")

@@ -96,6 +96,7 @@ time.sleep(60)
 @BOTH
 @pytest.mark.req("027-FR-056", "027-FR-058", "027-FR-063", "027-FR-064", "forge-18")
 @pytest.mark.parametrize("hog", [ONE, MANY], ids=["one", "many"])
+@pytest.mark.req("027-ERR-005", "027-AC-009")
 def test_a_memory_hog_is_ended(pool_project: PoolProject, how: str, hog: str) -> None:
     start(pool_project, "kill", how, memoryMb=100)
     with an_unharmed_neighbour(pool_project):
@@ -481,6 +482,7 @@ def test_no_group_is_left_of_workers_that_nobody_looks_after(pool_project: PoolP
 @pytest.mark.req(
     "forge-19", "027-FR-067", "027-FR-068", "027-FR-069", "027-FR-070", "027-FR-071", "027-FR-072"
 )
+@pytest.mark.req("027-AC-010")
 def test_a_pool_over_its_limit_pauses_and_goes_on_by_itself(
     pool_project: PoolProject, how: str
 ) -> None:

@@ -66,3 +66,21 @@ def test_only_a_pending_task_can_start() -> None:
     assert [status for status, after in MOVES.items() if Status.RUNNING in after] == [
         Status.PENDING
     ]
+
+
+@pytest.mark.req("forge-01")
+def test_workers_move_as_in_the_diagram_of_forge() -> None:
+    idle, busy, error = WorkerStatus.IDLE, WorkerStatus.BUSY, WorkerStatus.ERROR
+    crashed, starting, failed = WorkerStatus.CRASHED, WorkerStatus.STARTING, WorkerStatus.FAILED
+    diagram = {
+        idle: {busy},  # assign
+        busy: {idle, error, crashed},  # complete, error or timeout, death
+        error: {idle, crashed},  # recover, or not
+        crashed: {starting, failed},  # restart, too many restarts
+        starting: {idle},
+    }
+    for was, became in diagram.items():
+        assert became <= WORKER_MOVES[was]
+    assert busy not in WORKER_MOVES[error]
+    assert busy not in WORKER_MOVES[crashed]
+    assert idle not in WORKER_MOVES[crashed]

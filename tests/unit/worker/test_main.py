@@ -218,3 +218,11 @@ def test_signals_end_a_worker_as_shells_report_it(worker: Worker) -> None:
     os.kill(worker.process.pid, signal.SIGTERM)
     worker.process.join(60)
     assert worker.process.exitcode == ExitCode.TERMINATED == 143
+
+
+@pytest.mark.req("027a-FR-014")
+def test_every_exit_code_is_documented() -> None:
+    page = Path(__file__).parents[3] / "docs" / "reference" / "errors.md"
+    table = page.read_text(encoding="utf-8").partition("## Exit codes of workers")[2]
+    rows = [line.split("|")[1].strip() for line in table.splitlines() if line.startswith("|")]
+    assert [int(row) for row in rows if row.isdigit()] == [code.value for code in ExitCode]
