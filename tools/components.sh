@@ -10,6 +10,7 @@ need() { # PROGRAM PACKAGE
     command -v "$1" >/dev/null || missing="$missing $2"
 }
 need git git
+need git-lfs git-lfs
 need dockerd docker.io
 need podman podman
 need runc runc

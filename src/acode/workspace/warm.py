@@ -7,7 +7,7 @@ from contextlib import suppress
 import msgspec
 
 from acode.errors import AcodeError
-from acode.workspace.checkout import check_out, notes_on, settle, slot
+from acode.workspace.checkout import notes_on, settle, slot
 from acode.workspace.conventions import Made, read_made
 from acode.workspace.entry import unregister
 from acode.workspace.files import write_bytes
@@ -131,12 +131,3 @@ def _put_on_shelf(state: State, ready: str) -> None:
     os.makedirs(folder_of(state.base_dir), exist_ok=True)
     name = f"{state.record.key}.{secrets.token_hex(6)}"
     os.rename(ready, os.path.join(folder_of(state.base_dir), name))
-
-
-def stock(state: State) -> None:
-    """Make one more ready tree."""
-    ready = state.path("ready")
-    os.makedirs(ready)
-    record = state.record
-    check_out(record.repository, record.base, os.path.join(ready, "tree"), ready)
-    _put_on_shelf(state, ready)
