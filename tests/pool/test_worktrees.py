@@ -108,7 +108,7 @@ def changes_of(project: PoolProject, task: str) -> str:
 
 
 @pytest.mark.req("027a-FR-008", "027a-FR-031", "027a-FR-032", "027a-FR-033", "027a-FR-057")
-@pytest.mark.req("027a-FR-009", "027a-AC-004", "027-FR-037")
+@pytest.mark.req("027a-AC-004", "027-FR-037")
 def test_a_task_works_in_a_tree_of_its_own_and_leaves_a_branch(
     pool_project: PoolProject, repository: Repository
 ) -> None:

@@ -106,7 +106,6 @@ def refused(config, tmp_path):
     return lines
 
 
-@pytest.mark.req("027a-FR-028", "027b-FR-044")
 def test_the_defaults_are_those_of_the_contract():
     shown = msgspec.json.decode(msgspec.json.encode(Settings()))
     del shown["workers"]["count"]
