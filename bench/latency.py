@@ -1,21 +1,23 @@
 """How long from the submission of a task to the start of its command, while the pool is idle?
 
-The command writes to a named pipe, so every way ends where its first word is heard. A submission
-is on disk before the bell rings, and so is the claim before the command starts: two commits. What
-the disk alone takes for them shows beside a spawn that waits for it twice as well.
+The command writes to a named pipe, so every way ends where its first word is heard. Submission and
+claim are two commits. The pool brings them to the disk while the command starts already; what the
+disk would take shows beside a spawn that waits for it twice.
 """
 
 import os
 import subprocess
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from time import perf_counter
 
 from acode.model.state import Status
 from acode.policy.commands import SHELL
 from bench.filled import Shelf
 from bench.pools import Pool, pool
 from bench.report import Line, duration
-from bench.rounds import Scale, seconds
+from bench.rounds import Scale
 
 WORKERS = 4
 SAMPLES = 300
@@ -67,7 +69,7 @@ def _sample(running: Pool, count: int) -> dict[str, list[float]]:
 
 def _through(running: Pool, command: str, pipe: int) -> float:
     done = running.count(Status.COMPLETED)
-    taken = seconds(lambda: _until_heard(pipe, lambda: running.submit([command])))
+    taken = _until_heard(pipe, lambda: running.submit([command]))
     running.wait_for(Status.COMPLETED, done + 1)
     return taken
 
@@ -83,14 +85,25 @@ def _spawned(command: str, pipe: int, disk: int | None = None) -> float:
             os.fdatasync(file)
         spawned.append(subprocess.Popen([SHELL, "-c", command]))
 
-    taken = seconds(lambda: _until_heard(pipe, begin))
+    taken = _until_heard(pipe, begin)
     spawned[0].wait()
     return taken
 
 
-def _until_heard(pipe: int, begin: Callable[[], object]) -> None:
+def _until_heard(pipe: int, begin: Callable[[], object]) -> float:
+    """Until the first word, which may come before whoever began it goes on."""
+    heard: list[float] = []
+
+    def listen() -> None:
+        os.read(pipe, 1)
+        heard.append(perf_counter())
+
+    listener = threading.Thread(target=listen)
+    listener.start()
+    began = perf_counter()
     begin()
-    os.read(pipe, 1)
+    listener.join()
+    return heard[0] - began
 
 
 def _line(

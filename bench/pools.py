@@ -40,8 +40,11 @@ class Pool:
     def submit(self, commands: Iterable[str]) -> None:
         """Add tasks, durably, and ring."""
         tasks = [Submission(new_id(clock.now()), TaskSpec(command=line)) for line in commands]
-        drive(self._store.add(tasks, actor="bench", queue_size=QUEUE_SIZE))
-        ring(self.project.bell_socket)
+        bell = self.project.bell_socket
+        adding = self._store.add(
+            tasks, actor="bench", queue_size=QUEUE_SIZE, seen=lambda _: ring(bell)
+        )
+        drive(adding)
 
     def count(self, status: Status) -> int:
         """How many tasks there are of it."""

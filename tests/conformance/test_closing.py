@@ -38,6 +38,7 @@ USES: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "pause": lambda store: store.pause(True, actor="user"),
     "claim": lambda store: store.claim(wish()),
     "finish": lambda store: store.finish(REPORT),
+    "settled": lambda store: store.settled(),
     "save_step": lambda store: store.save_step(encode(2), "t", "step", 1),
     "leases": lambda store: store.leases(),
     "wishes": lambda store: store.wishes(),

@@ -320,11 +320,14 @@ PROGRAM = """
         if sys.argv[2] == "serve":
             pool = acode.Pool(store=store, isolation=sys.argv[1])
             await pool.start()
+            serving = asyncio.create_task(pool.serve())
+            await asyncio.sleep(0)  # it hears signals from here on
             await pool.submit(work, 0.5)
-            await pool.serve()
+            await serving
         else:
             async with acode.Pool(store=store, isolation=sys.argv[1]) as pool:
                 handle = await pool.submit(work, float(sys.argv[3]))
+                open("submitted", "a").write("yes\\n")
                 await handle.result()
         print("done")
 
@@ -353,7 +356,7 @@ def test_ctrl_c_stops_the_pool_on_the_way_out(
 ) -> None:
     one = program(PROGRAM)
     running = one.start(isolation, "run", "0.5")
-    wait_for(lambda: one.lines("began"))
+    wait_for(lambda: one.lines("began") and one.lines("submitted"))
     running.send_signal(signal.SIGINT)
     _, err = running.communicate(timeout=60)
     assert running.returncode != 0

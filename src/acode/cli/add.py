@@ -137,9 +137,8 @@ def read_tasks(path: str) -> tuple[bytes, str]:
 
 def _store(context: Context, wanted: Sequence[Submission]) -> list[Added]:
     size = context.app.settings.tasks.queue_size
-    added = drive(context.app.store().add(wanted, actor=context.actor, queue_size=size))
-    context.ring()
-    return added
+    store, actor = context.app.store(), context.actor
+    return drive(store.add(wanted, actor=actor, queue_size=size, seen=lambda _: context.ring()))
 
 
 def _print_added(context: Context, done: Sequence[Added], wanted: Sequence[Submission]) -> None:

@@ -63,9 +63,9 @@ class Batch:
     def _store(self, wanted: list[Submission]) -> "list[Added]":
         app = self._context.app
         size = app.settings.tasks.queue_size
-        added = drive(app.store().add(wanted, actor=self._context.actor, queue_size=size))
-        self._context.ring()
-        return added
+        actor, ring = self._context.actor, self._context.ring
+        adding = app.store().add(wanted, actor=actor, queue_size=size, seen=lambda _: ring())
+        return drive(adding)
 
     def _keyed(self, draft: Draft, run: str, place: int) -> Draft:
         if draft.spec.key is not None:

@@ -148,8 +148,11 @@ class _Pool:
     def submit(self, commands: Sequence[str]) -> None:
         specs = [TaskSpec(command=line, workspace=WorkspaceKind.SCRATCH) for line in commands]
         tasks = [Submission(new_id(clock.now()), spec) for spec in specs]
-        drive(self._store.add(tasks, actor="bench", queue_size=1_000_000))
-        ring(self._project.bell_socket)
+        bell = self._project.bell_socket
+        adding = self._store.add(
+            tasks, actor="bench", queue_size=1_000_000, seen=lambda _: ring(bell)
+        )
+        drive(adding)
 
     def finish(self, commands: Sequence[str]) -> None:
         """Submit and wait until all are completed."""

@@ -81,8 +81,10 @@ class Client:
         now = self._app.clock.now()
         new = [Submission(new_id(now), request.spec(args)) for args in arguments]
         queue_size = self._app.settings.tasks.queue_size
-        added = await self._opened().add(new, actor=ACTOR, queue_size=queue_size)
-        self._ring()
+        store = self._opened()
+        added = await store.add(
+            new, actor=ACTOR, queue_size=queue_size, seen=lambda _: self._ring()
+        )
         return [self._handle(one.id, request.handler) for one in added]
 
     def handle(self, task_id: str) -> TaskHandle[Any]:

@@ -68,6 +68,7 @@ class Crew:
         events: Events,
         bell: Bell,
         on_run: OnRun,
+        on_take: Callable[[], None],
     ) -> None:
         self._store = store
         self._roster = roster
@@ -76,6 +77,7 @@ class Crew:
         self._events = events
         self._bell = bell
         self._on_run = on_run
+        self._on_take = on_take
         self._hand: list[tuple[int, int, Order]] = []
         self._orders: dict[str, Order] = {}
         """Every attempt that is not over, by its token."""
@@ -85,8 +87,8 @@ class Crew:
         self._alarm_at = 0.0
         self._relief: asyncio.TimerHandle | None = None
         self.workers: dict[str, Worker] = {}
-        self.causes: dict[str, BaseException] = {}
-        """What the handlers of tasks that are about to fail have raised."""
+        self.causes: dict[tuple[str, int], BaseException] = {}
+        """What handlers have raised, by task and attempt, until it is told."""
         self.unwanted: set[str] = set()
         """Tasks that are being cancelled: none of them begins any more."""
         self.closing = False
@@ -145,6 +147,7 @@ class Crew:
         """An attempt arrives."""
         if slot.lease is None:
             raise RuntimeError("an attempt without a lease")
+        self._on_take()
         order = self._orders[call.token] = Order(slot, slot.lease, call)
         self._put(order)
         if call.task_id in self.unwanted:
@@ -228,7 +231,7 @@ class Crew:
         if order.began:
             self._on_run(order, seconds)
         if cause is not None:
-            self.causes[lease.task.id] = cause
+            self.causes[lease.task.id, lease.number] = cause
         ended = Ended(
             task_id=lease.task.id,
             token=lease.token,
@@ -243,7 +246,6 @@ class Crew:
 
     async def _finish(self, slot: Slot, ended: Ended) -> None:
         await self._dispatcher.ended(slot, ended)
-        self.causes.pop(ended.task_id, None)
         self._set_free(slot)
 
     def lost(self, order: Order, why: str) -> None:

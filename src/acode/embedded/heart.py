@@ -1,6 +1,7 @@
 """The parts of an embedded pool put together: the daemon's engine with a crew for its workers."""
 
 import asyncio
+from collections.abc import Sequence
 
 from acode.clock import Clock, Deadline, ticks
 from acode.embedded.crew import Crew
@@ -25,7 +26,6 @@ from acode.model.event import (
     PoolEvent,
     PoolNote,
     PoolScaled,
-    TaskAssigned,
     TaskEnded,
     WorkerStalled,
 )
@@ -33,7 +33,7 @@ from acode.model.priority import MINUTE_MS
 from acode.model.state import FINISHED, Status
 from acode.observe.events import Events
 from acode.policy.health import Watch, is_hung, look
-from acode.store.base import Store
+from acode.store.base import Added, Store
 
 DAY_MS = 86_400_000
 TIDY_SECONDS = 600.0
@@ -121,6 +121,7 @@ class Heart:
             self._events,
             self.bell,
             self._on_run,
+            lambda: self._statistics.waits(-1),
         )
         self._hooks = Hooks(self.store, self._wanted.on_failure, self._events, self.crew.errands)
         self._services = [
@@ -177,6 +178,7 @@ class Heart:
             self._watchdog.stop()
         for service in self._services:
             await service.stop()
+        await self.dispatcher.outbox.close()
         await self.crew.errands.settle(SETTLE_SECONDS)
         self.crew.close()
         for worker in tuple(self.crew.workers.values()):
@@ -194,8 +196,6 @@ class Heart:
     def _on_event(self, event: PoolEvent) -> None:
         if isinstance(event, TaskEnded):
             self._on_end(event)
-        elif isinstance(event, TaskAssigned):
-            self._statistics.waits(-1)
         if self.stream.is_read:
             self.stream.tell(event)
         log(event)
@@ -205,12 +205,12 @@ class Heart:
         if status is Status.PENDING and event.task_id in self.crew.unwanted:
             status = Status.CANCELLED  # the store lets the wish win over another try
         self.crew.unwanted.discard(event.task_id)
+        cause = self.crew.causes.pop((event.task_id, event.number), None)
         if status is Status.PENDING:
             self._statistics.waits(1)
             return
         self._statistics.ended(event.kind, status)
         value = event.result.value if event.result else None
-        cause = self.crew.causes.get(event.task_id)
         self.waiters.tell(event.task_id, Fate(status, value, event.failure, cause))
         if status is Status.FAILED:
             self._hooks.failed(event, cause)
@@ -233,8 +233,9 @@ class Heart:
 
     # Wishes.
 
-    def added(self, task_ids: list[str]) -> None:
-        """Tasks are stored."""
+    def added(self, added: Sequence[Added]) -> None:
+        """Tasks are stored, and may be claimed at once."""
+        task_ids = [one.id for one in added if not one.existed]
         self._statistics.submitted += len(task_ids)
         self._statistics.waits(len(task_ids))
         if self.stream.is_read:
@@ -265,7 +266,6 @@ class Heart:
             return False
         except IllegalMove:
             pass  # it was quicker
-        self._statistics.waits(1)  # nobody has counted it when it was stored
         return True
 
     async def cancel(self, task_id: str) -> None:

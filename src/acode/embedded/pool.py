@@ -189,7 +189,6 @@ class Pool:
             for one in new:
                 heart.waiters.forget(one.id)
             raise
-        heart.added([one.id for one in added if not one.existed])
         return [
             self._handle(heart, one, mine, future, request.handler)
             for one, mine, future in zip(added, new, futures, strict=True)
@@ -198,7 +197,8 @@ class Pool:
     async def _add(self, heart: Heart, new: list[Submission]) -> list[Added]:
         heart.expect()
         try:
-            return await heart.store.add(new, actor=ACTOR, queue_size=self._wanted.queue_size)
+            size = self._wanted.queue_size
+            return await heart.store.add(new, actor=ACTOR, queue_size=size, seen=heart.added)
         except QueueFull as error:
             hint = "wait until some are done, or make the pool with a larger queue_size"
             raise QueueFull(str(error), hint) from None

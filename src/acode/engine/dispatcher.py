@@ -9,12 +9,13 @@ from msgspec import convert
 
 from acode.clock import Clock, iso, ticks
 from acode.engine.circuits import Circuits
+from acode.engine.outbox import Outbox
 from acode.engine.pauses import Pauses
 from acode.engine.port import Assigner
 from acode.engine.roster import Roster, Slot
 from acode.errors import AcodeError, LeaseLost
 from acode.model.ending import Exited, Lost, Released
-from acode.model.event import PoolNote, TaskAssigned, TaskEnded, TaskRefused
+from acode.model.event import PoolEvent, PoolNote, TaskAssigned, TaskEnded, TaskRefused
 from acode.model.state import Status, WorkerStatus
 from acode.model.task import CancelWish, Lease, Result
 from acode.model.verdict import (
@@ -74,6 +75,7 @@ class Dispatcher:
         self._setback = ""
         self._setback_over = 0.0
         """Until when nothing is claimed because the machine is short of something."""
+        self.outbox = Outbox(store, events, self._complain, self._polling.poll_interval_ms / 1000)
         self._trouble: str | None = None
         """Why the store did not take what was last written to it."""
         self.hold: Hold | None = None
@@ -140,8 +142,7 @@ class Dispatcher:
             for slot in slots:
                 slot.reserved = False
         self._trouble = None
-        for lease in leases:
-            await self._hand_over(lease)
+        self.outbox.put(await self._hand_over(leases))
         return bool(leases)
 
     def _claim(self, slots: Sequence[Slot]) -> Claim:
@@ -156,12 +157,26 @@ class Dispatcher:
             [*held, *self.pauses.held()],
         )
 
-    async def _hand_over(self, lease: Lease) -> None:
+    async def _hand_over(self, leases: Sequence[Lease]) -> list[PoolEvent]:
+        """Give each worker its task; what is to be told of it.
+
+        A task that has one try only must not have another one because a power cut undid its claim.
+        """
+        if any(self._retries(lease) == 0 for lease in leases):
+            await self.outbox.settled()
+        given = [await self._give(lease) for lease in leases]
+        return [event for event in given if event is not None]
+
+    def _retries(self, lease: Lease) -> int:
+        own = lease.task.spec.retry_limit
+        return self._tasks.retry_limit if own is None else own
+
+    async def _give(self, lease: Lease) -> PoolEvent | None:
         slot = self._roster.get(lease.worker_id)
         if slot is None or slot.link is None or not slot.can_take:
             # It died while the claim was under way; nobody has seen the task.
             await self.released(lease, "its worker was gone before it began")
-            return
+            return None
         self._turn += 1
         slot.last_used = self._turn
         if lease.task.spec.workstream_id is not None:
@@ -170,7 +185,7 @@ class Dispatcher:
         slot.take(lease)
         slot.link.send(FrameType.TASK, lease.token, self._orders.assignment(lease))
         waited = self._clock.now() - lease.task.ready_at
-        self._events.emit(TaskAssigned(lease.task.id, slot.id, lease.number, max(0, waited)))
+        return TaskAssigned(lease.task.id, slot.id, lease.number, max(0, waited))
 
     async def _obey_wishes(self) -> None:
         for task in await self._store.wishes():
@@ -201,11 +216,11 @@ class Dispatcher:
         then = self._claim([slot]) if goes_on and self._goes_on() else None
         crashes = await self._crashes(lease) if isinstance(ended.ending, Lost) else 0
         outcome = self._outcome(lease, ended, crashes)
-        leases = await self._finish(lease, ended, outcome, then)
+        end, leases = await self._finish(lease, ended, outcome, then)
         if slot.lease is lease:
             self._set_free(slot, ended.token, bool(leases))
-        for next_lease in leases:
-            await self._hand_over(next_lease)
+        # The worker goes on at once; whoever watches hears of it when it is on disk.
+        self.outbox.put([end, *await self._hand_over(leases)])
 
     def _rest_after_setback(self, why: str) -> None:
         self._setback = f"no task can be started: {why}"
@@ -247,7 +262,7 @@ class Dispatcher:
             ended_at=self._clock.now(),
         )
         outcome = self._outcome(lease, ended, await self._crashes(lease))
-        await self._finish(lease, ended, outcome, None)
+        await self._conclude(lease, ended, outcome)
 
     async def _crashes(self, lease: Lease) -> int:
         """How often the task has taken its worker with it, this time included."""
@@ -263,7 +278,7 @@ class Dispatcher:
             ending=Released(why),
             ended_at=self._clock.now(),
         )
-        await self._finish(lease, ended, self._outcome(lease, ended), None)
+        await self._conclude(lease, ended, self._outcome(lease, ended))
 
     async def recalled(self, slot: Slot, why: str) -> None:
         """What a worker was meant to run and knows nothing of."""
@@ -276,7 +291,11 @@ class Dispatcher:
     async def spooled(self, lease: Lease, ended: Ended) -> None:
         """An ending that its worker left on disk."""
         self._respect_limit(lease, ended)
-        await self._finish(lease, ended, self._outcome(lease, ended), None)
+        await self._conclude(lease, ended, self._outcome(lease, ended))
+
+    async def _conclude(self, lease: Lease, ended: Ended, outcome: Outcome) -> None:
+        end, _ = await self._finish(lease, ended, outcome, None)
+        self.outbox.put([end])
 
     def _outcome(self, lease: Lease, ended: Ended, crashes: int = 0) -> Outcome:
         code = ended.ending.code if isinstance(ended.ending, Exited) else None
@@ -300,7 +319,8 @@ class Dispatcher:
 
     async def _finish(
         self, lease: Lease, ended: Ended, outcome: Outcome, then: Claim | None
-    ) -> list[Lease]:
+    ) -> tuple[PoolEvent, list[Lease]]:
+        """Write the end and claim what is next; what is to be told when it is on disk."""
         verdict = decide(outcome, self._retry, self._clock.now(), random.random())  # noqa: S311 -- jitter
         report = Report(
             task_id=lease.task.id,
@@ -313,10 +333,8 @@ class Dispatcher:
         try:
             leases = await self._write(report, then)
         except LeaseLost:
-            self._events.emit(TaskRefused(lease.task.id, lease.worker_id))
-            return []
-        self._note(lease, verdict, ended.ended_at)
-        return leases
+            return TaskRefused(lease.task.id, lease.worker_id), []
+        return self._note(lease, verdict, ended.ended_at), leases
 
     async def _write(self, report: Report, then: Claim | None) -> list[Lease]:
         """Write until it is on disk: an ending is never lost, however long a disk stays full."""
@@ -332,7 +350,7 @@ class Dispatcher:
                 self._trouble = None
                 return leases
 
-    def _note(self, lease: Lease, verdict: Verdict, ended_at: int) -> None:
+    def _note(self, lease: Lease, verdict: Verdict, ended_at: int) -> PoolEvent:
         failure = verdict.failure if isinstance(verdict, Fail | RetryAt) else None
         completed = isinstance(verdict, Complete)
         self.circuits.ended(lease.task.spec, failure, completed=completed)
@@ -346,8 +364,7 @@ class Dispatcher:
         task, counts = lease.task, not isinstance(verdict, Release)
         took = max(0, ended_at - (task.started_at or ended_at))
         told = (task.id, lease.worker_id, lease.number, status, reason, task.spec.kind)
-        result = verdict.result
-        self._events.emit(TaskEnded(*told, took, counts, failure=failure, result=result))
+        return TaskEnded(*told, took, counts, failure=failure, result=verdict.result)
 
 
 def _fate(verdict: Verdict) -> tuple[Status, str]:

@@ -132,6 +132,7 @@ class Engine:
             self._bell_socket = None
         await self._harbour.close()
         await self._supervisor.close()
+        await self.dispatcher.outbox.close()
         await self.reporting.close()
 
     async def close(self) -> None:

@@ -42,8 +42,7 @@ async def submit(desk: Desk, task: dict[str, Any], actor: str = ACTOR) -> Added:
         drafts, new_id=lambda: new_id(desk.clock.now()), resolve=desk.store.resolve
     )
     size = desk.settings.tasks.queue_size
-    added = await desk.store.add(wanted, actor=actor, queue_size=size)
-    desk.ring()
+    added = await desk.store.add(wanted, actor=actor, queue_size=size, seen=lambda _: desk.ring())
     return added[0]
 
 

@@ -1,7 +1,8 @@
 """The contract of every store, in the engine's words.
 
 Doors write wishes (`add`, `cancel`, `retry`, `drop`, `pause`), the engine writes facts
-(`claim`, `finish`, `save_step`), everybody reads. A write is acknowledged when it is durable.
+(`claim`, `finish`, `save_step`), everybody reads. A write is acknowledged when it is durable; only
+claims and ends are there for the engine at once, which tells nobody before `settled`.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -56,6 +57,9 @@ class Added(NamedTuple):
     status: Status
     existed: bool = False
 
+
+Seen = Callable[[Sequence[Added]], object]
+"""Hears what `add` did."""
 
 BY_STATUS = (
     Status.RUNNING,
@@ -114,10 +118,21 @@ class Tidied(msgspec.Struct, frozen=True, kw_only=True):
 class Store(Protocol):
     """The durable truth. Every method is safe to repeat; a stale token changes nothing."""
 
+    settles_later: bool
+    """Whether a claim or an end can be undone by a power cut until `settled`."""
+
     async def add(
-        self, submissions: Sequence[Submission], *, actor: str, queue_size: int
+        self,
+        submissions: Sequence[Submission],
+        *,
+        actor: str,
+        queue_size: int,
+        seen: Seen | None = None,
     ) -> list[Added]:
-        """Store tasks, all or none. A key that exists already gives the task that has it."""
+        """Store tasks, all or none. A key that exists already gives the task that has it.
+
+        `seen` is called as soon as others can see them, a moment before they are durable.
+        """
         ...
 
     async def cancel(self, task_id: str, *, actor: str, force: bool = False) -> Task:
@@ -137,11 +152,18 @@ class Store(Protocol):
         ...
 
     async def claim(self, claim: Claim) -> list[Lease]:
-        """Lease the most urgent ready tasks, each for one attempt."""
+        """Lease the most urgent ready tasks, each for one attempt.
+
+        Like the end of an attempt it can be undone by a power cut until `settled`.
+        """
         ...
 
     async def finish(self, report: Report, then: Claim | None = None) -> list[Lease]:
         """Write the end of an attempt and, in the same commit, claim what is next."""
+        ...
+
+    async def settled(self) -> None:
+        """Wait until everything that was written before is durable."""
         ...
 
     async def save_step(self, task_id: str, token: str, step: str, value: Any) -> None:

@@ -16,7 +16,7 @@ from acode.model.task import Attempt, DeadLetter, Lease, Move, Record, Submissio
 from acode.model.verdict import Fail, Report, RetryAt
 from acode.store import transitions
 from acode.store.admission import admit
-from acode.store.base import Added, Claim, Counts, TaskQuery, Tidied
+from acode.store.base import Added, Claim, Counts, Seen, TaskQuery, Tidied
 from acode.store.memory.entry import Entry
 from acode.store.memory.intake import present
 from acode.store.memory.listing import fits, place
@@ -29,6 +29,8 @@ NEEDY = (Status.BLOCKED, Status.CANCELLED)
 
 class MemoryStore:
     """Keeps everything in this process; nothing survives it."""
+
+    settles_later = False
 
     def __init__(
         self, clock: Clock, *, ageing_ms: int = AGEING_MS, keep: int | None = None
@@ -50,7 +52,12 @@ class MemoryStore:
         self._closed = False
 
     async def add(
-        self, submissions: Sequence[Submission], *, actor: str, queue_size: int
+        self,
+        submissions: Sequence[Submission],
+        *,
+        actor: str,
+        queue_size: int,
+        seen: Seen | None = None,
     ) -> list[Added]:
         """Store tasks, all or none."""
         self._check_open()
@@ -61,6 +68,8 @@ class MemoryStore:
         for task in admitted.tasks:
             for need in self._known(task.spec.dependencies):
                 need.dependents.append(task.id)
+        if seen is not None:
+            seen(admitted.added)
         return admitted.added
 
     async def cancel(self, task_id: str, *, actor: str, force: bool = False) -> Task:
@@ -147,6 +156,10 @@ class MemoryStore:
             if dependent and dependent.task.status is Status.BLOCKED and self._is_free(dependent):
                 step = transitions.unblocked(dependent.task, self._clock.now())
                 self._move(dependent, step, "store")
+
+    async def settled(self) -> None:
+        """There is no disk to wait for."""
+        self._check_open()
 
     async def save_step(self, task_id: str, token: str, step: str, value: Any) -> None:
         """Keep the value of a finished step."""

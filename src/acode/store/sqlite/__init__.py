@@ -8,7 +8,7 @@ from acode.clock import Clock
 from acode.errors import StoreUnusable
 from acode.model.task import DeadLetter, Lease, Move, Record, Submission, Task
 from acode.model.verdict import Report
-from acode.store.base import Added, Claim, Counts, TaskQuery, Tidied
+from acode.store.base import Added, Claim, Counts, Seen, TaskQuery, Tidied
 from acode.store.sqlite import reads, wishes
 from acode.store.sqlite.attempts import Finish, finish
 from acode.store.sqlite.claims import claim
@@ -35,6 +35,8 @@ _forget_orphaned_steps = each(wishes.forget_orphaned_steps)
 
 class SqliteStore:
     """One file, any number of processes."""
+
+    settles_later = True
 
     def __init__(
         self, reader: Book, writer_book: Book, writer: Writer, readers: "ThreadPoolExecutor | None"
@@ -65,11 +67,16 @@ class SqliteStore:
         return cls(reader, book, GroupWriter(book), ThreadPoolExecutor(1, "acode-reader"))
 
     async def add(
-        self, submissions: Sequence[Submission], *, actor: str, queue_size: int
+        self,
+        submissions: Sequence[Submission],
+        *,
+        actor: str,
+        queue_size: int,
+        seen: Seen | None = None,
     ) -> list[Added]:
         """Store tasks, all or none."""
         addition = Addition(submissions, actor, queue_size)
-        demand = Demand(add, addition, len(submissions) <= FEW, open_early=True)
+        demand = Demand(add, addition, quick=len(submissions) <= FEW, seen=seen)
         done: list[Added] = await self._do(demand)
         return done
 
@@ -95,13 +102,20 @@ class SqliteStore:
 
     async def claim(self, wanted: Claim) -> list[Lease]:
         """Lease the most urgent ready tasks."""
-        leases: list[Lease] = await self._do(Demand(claim, wanted, wanted.limit <= FEW))
+        demand = Demand(claim, wanted, quick=wanted.limit <= FEW, early=True)
+        leases: list[Lease] = await self._do(demand)
         return leases
 
     async def finish(self, report: Report, then: Claim | None = None) -> list[Lease]:
         """Write the end of an attempt and claim what is next."""
-        leases: list[Lease] = await self._do(Demand(finish, Finish(report, then), True))
+        demand = Demand(finish, Finish(report, then), quick=True, early=True)
+        leases: list[Lease] = await self._do(demand)
         return leases
+
+    async def settled(self) -> None:
+        """Wait until everything that was written before is on disk."""
+        self._check_open()
+        await self._writer.settle()
 
     async def save_step(self, task_id: str, token: str, step: str, value: Any) -> None:
         """Keep the value of a finished step."""
@@ -124,22 +138,25 @@ class SqliteStore:
 
     async def get(self, task_id: str) -> Task:
         """One task."""
-        task: Task = await self._read(reads.get, task_id)
+        task: Task = await self._tell(reads.get, task_id)
         return task
 
     async def record(self, task_id: str) -> Record:
         """One task with its attempts and its history."""
-        record: Record = await self._read(reads.record, task_id)
+        record: Record = await self._tell(reads.record, task_id)
         return record
 
     async def find(self, query: TaskQuery) -> list[Task]:
         """Tasks that fit."""
-        found: list[Task] = await self._read(reads.find, query)
+        # A gateway lists often, and must not wait for the disk each time: who wants to be sure
+        # asks for the task.
+        read = self._tell if self._readers is None else self._read
+        found: list[Task] = await read(reads.find, query)
         return found
 
     async def moves(self, since: int, limit: int = 1000) -> list[Move]:
         """Moves of all tasks after that sequence number."""
-        found: list[Move] = await self._read(reads.moves, (since, limit))
+        found: list[Move] = await self._tell(reads.moves, (since, limit))
         return found
 
     async def newest_move(self) -> int:
@@ -159,7 +176,7 @@ class SqliteStore:
 
     async def dead_letters(self, task_id: str | None = None) -> list[DeadLetter]:
         """Tasks that failed for good, the newest first."""
-        letters: list[DeadLetter] = await self._read(reads.dead_letters, task_id)
+        letters: list[DeadLetter] = await self._tell(reads.dead_letters, task_id)
         return letters
 
     async def check(self) -> list[str]:
@@ -223,6 +240,16 @@ class SqliteStore:
     async def _do(self, demand: Demand) -> Any:
         self._check_open()
         return await self._writer.write(demand)
+
+    async def _tell(self, query: Callable[..., Any], *arguments: Any) -> Any:
+        """What is told of tasks is on disk: nobody hears of an end that a power cut undoes."""
+
+        def read() -> Any:
+            found = self._reader.read(query, *arguments)
+            self._reader.sync()
+            return found
+
+        return await self._in_reader(read)
 
     async def _read(self, query: Callable[..., Any], *arguments: Any) -> Any:
         return await self._in_reader(self._reader.read, query, *arguments)

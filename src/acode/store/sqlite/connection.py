@@ -29,7 +29,8 @@ APPLICATION_ID = 0x61636F64
 """Marks the file as ours: `acod`."""
 
 _PRAGMAS = (
-    "PRAGMA synchronous = FULL",
+    # What must not be lost is brought to the disk by `Book.sync`, when the lock is free again.
+    "PRAGMA synchronous = NORMAL",
     "PRAGMA foreign_keys = ON",
     f"PRAGMA journal_size_limit = {WAL_LIMIT_BYTES}",
     "PRAGMA cache_size = -32768",

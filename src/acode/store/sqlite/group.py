@@ -1,17 +1,20 @@
-"""Many writes in one commit: by a thread, or by the loop itself while that is quicker.
+"""Many writes in one commit, many commits in one wait for the disk.
 
-Imported only where it is used: threads cost.
+A thread does both, or the loop itself while that is quicker. Imported only where it is used:
+threads cost.
 """
 
 import asyncio
 import itertools
 import threading
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, NamedTuple
 
 from acode.clock import ticks
-from acode.errors import DiskFull, StoreBusy, StoreUnusable
+from acode.errors import AcodeError, DiskFull, StoreBusy, StoreUnusable
 from acode.store.sqlite.claims import claim
 from acode.store.sqlite.writer import Book, Demand, Write
 
@@ -21,44 +24,79 @@ MAX_GROUP = 1000
 MAX_HERE = 128
 """Requests that the loop writes by itself at most."""
 SLOW_SECONDS = 0.005
-"""A loop that was held up for longer leaves the writing to the thread."""
+"""A loop that a commit held up for longer leaves the writing to the thread."""
+SLOW_SYNC_SECONDS = 0.0005
+"""The same for the disk, which many commits can wait for at once."""
 SLOW_REST_SECONDS = 1.0
 """Until it tries again: so it is held up for a small part of the time, however slow the disk."""
 
 
-_Request = tuple[Demand, asyncio.Future[Any]]
-"""A demand, and whoever waits for it."""
+class _Request(NamedTuple):
+    demand: Demand
+    future: asyncio.Future[Any]
+    """Whoever waits for it."""
+
+
+class _Seen(NamedTuple):
+    """What somebody wants to hear although it is only committed."""
+
+    future: asyncio.Future[Any]
+    outcome: Any
+    hear: Callable[[Any], object]
+
+
+class _Promise(NamedTuple):
+    """What may be said when the disk has everything that is committed now."""
+
+    future: asyncio.Future[Any]
+    outcome: Any = None
+    """An exception is raised to whoever waits."""
 
 
 class GroupWriter:
-    """Takes whatever is waiting, commits it once, and answers everybody."""
+    """Takes whatever is waiting, commits it once, brings it to the disk, and answers everybody."""
 
     def __init__(self, book: Book) -> None:
         self._book = book
-        self._waiting: SimpleQueue[_Request | None] = SimpleQueue()
-        self._gathered: dict[asyncio.AbstractEventLoop, list[_Request]] = {}
+        self._waiting: SimpleQueue[_Request | _Promise | None] = SimpleQueue()
+        self._gathered: dict[asyncio.AbstractEventLoop, list[_Request | _Promise]] = {}
         """What a loop has asked for in its present turn."""
         self._stopped = False
         self._gate = threading.Lock()
         self._writing = threading.Lock()
         """Whoever has it owns the connection."""
-        self._here_again = 0.0
+        self._requested = 0
+        """Writes that the thread has not made yet: what comes later must not overtake them."""
+        self._owed: Counter[asyncio.AbstractEventLoop] = Counter()
+        """How much a loop has left to the thread and has not heard of yet."""
+        self._write_again = 0.0
+        self._sync_again = 0.0
+        """When the loop may try again by itself."""
         self._thread = threading.Thread(target=self._run, name="acode-writer", daemon=True)
         self._thread.start()
 
     async def write(self, demand: Demand) -> Any:
-        """Queue one write; returns when the commit that holds it is on disk."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = loop.create_future()
+        """Queue one write; returns when it is on disk, or when it is committed if that will do."""
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._gather(_Request(demand, future))
+        return await future
+
+    async def settle(self) -> None:
+        """Returns when everything that was committed before is on disk."""
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._gather(_Promise(future))
+        await future
+
+    def _gather(self, wish: _Request | _Promise) -> None:
+        loop = wish.future.get_loop()
         with self._gate:
             if self._stopped:
                 raise StoreUnusable("the store is closed")
             gathered = self._gathered.setdefault(loop, [])
-            gathered.append((demand, future))
+            gathered.append(wish)
         if len(gathered) == 1:
             # Not at once: the thread would run off with the first of many.
             loop.call_soon(self._hand_over, loop)
-        return await future
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
         with self._gate:
@@ -69,29 +107,52 @@ class GroupWriter:
         if here:
             self._write_here(group)
 
-    def _may_write_here(self, group: list[_Request]) -> bool:
+    def _may_write_here(self, group: list[_Request | _Promise]) -> bool:
         """Whether the loop may write: it takes no time, and nobody else is at it."""
-        small = 0 < len(group) <= MAX_HERE and all(demand.quick for demand, _ in group)
-        free = small and self._waiting.empty() and ticks() >= self._here_again
+        small = 0 < len(group) <= MAX_HERE and all(_is_quick(wish) for wish in group)
+        free = small and not self._requested and ticks() >= self._write_again
         return free and self._writing.acquire(blocking=False)
 
-    def _write_here(self, group: list[_Request]) -> None:
+    def _write_here(self, group: list[_Request | _Promise]) -> None:
+        requests, promises = _sorted_out(group)
         began = ticks()
         try:
-            outcomes = self._commit(group, patient=False)
+            outcomes = self._commit(requests, patient=False)
         except Exception:
             # The thread waits for locks, and finds out whose fault it was.
-            self._queue(group)
-            return
+            with self._gate:
+                self._queue(group)
+        else:
+            self._rest_if_slow(began)
+            early, late = _answers(requests, outcomes)
+            _answer(early)
+            self._keep_here([*promises, *late])
         finally:
             self._writing.release()
-        if ticks() - began > SLOW_SECONDS:
-            self._here_again = ticks() + SLOW_REST_SECONDS
-        _resolve([(future, outcome) for (_, future), outcome in zip(group, outcomes, strict=True)])
 
-    def _queue(self, group: Iterable[_Request]) -> None:
-        for request in group:
-            self._waiting.put(request)
+    def _rest_if_slow(self, began: float) -> None:
+        if ticks() - began > SLOW_SECONDS:
+            self._write_again = ticks() + SLOW_REST_SECONDS
+
+    def _keep_here(self, promises: list[_Promise]) -> None:
+        """Wait for the disk if it is quick; otherwise the loop has better things to do."""
+        if not promises:
+            return
+        began = ticks()
+        if began < self._sync_again or self._owed[promises[0].future.get_loop()]:
+            with self._gate:
+                self._queue(promises)
+            return
+        _answer(self._kept(promises))
+        if ticks() - began > SLOW_SYNC_SECONDS:
+            self._sync_again = ticks() + SLOW_REST_SECONDS
+
+    def _queue(self, group: Iterable[_Request | _Promise]) -> None:
+        """Leave it to the thread; whoever calls this has the gate."""
+        for wish in group:
+            self._requested += isinstance(wish, _Request)
+            self._owed[wish.future.get_loop()] += 1
+            self._waiting.put(wish)
 
     def stop(self) -> None:
         """Finish what was asked for; safe to call twice."""
@@ -106,24 +167,55 @@ class GroupWriter:
 
     def _run(self) -> None:
         while (group := self._next_group()) is not None:
-            with self._writing:
-                outcomes = self._outcomes(group)
-            _answer(group, outcomes)
+            requests, promises = _sorted_out(group)
+            if requests:
+                with self._writing:
+                    outcomes = self._outcomes(requests)
+                with self._gate:
+                    self._requested -= len(requests)
+                early, late = _answers(requests, outcomes)
+                self._tell(early)
+                promises += late
+            if promises:
+                self._tell(self._kept(promises))
+        with suppress(AcodeError):  # nobody waits for it any more
+            self._book.sync()
 
-    def _next_group(self) -> list[_Request] | None:
+    def _kept(self, promises: list[_Promise]) -> list[_Promise]:
+        """Wait for the disk: now they may be told, unless it failed."""
+        try:
+            self._book.sync()
+        except AcodeError as error:
+            return [promise._replace(outcome=error) for promise in promises]
+        return promises
+
+    def _tell(self, answers: Sequence[_Seen | _Promise]) -> None:
+        """Answer from the thread, each loop once."""
+        by_loop: dict[asyncio.AbstractEventLoop, list[_Seen | _Promise]] = {}
+        for answer in answers:
+            by_loop.setdefault(answer.future.get_loop(), []).append(answer)
+        for loop, together in by_loop.items():
+            with suppress(RuntimeError):  # the loop is gone, and with it whoever waited
+                loop.call_soon_threadsafe(self._hear, loop, together)
+
+    def _hear(self, loop: asyncio.AbstractEventLoop, answers: list[_Seen | _Promise]) -> None:
+        self._owed[loop] -= sum(isinstance(answer, _Promise) for answer in answers)
+        _answer(answers)
+
+    def _next_group(self) -> list[_Request | _Promise] | None:
         first = self._waiting.get()
         if first is None:
             return None
         group = [first]
         while len(group) < MAX_GROUP:
             try:
-                request = self._waiting.get_nowait()
+                wish = self._waiting.get_nowait()
             except Empty:
                 break
-            if request is None:
+            if wish is None:
                 self._waiting.put(None)
                 break
-            group.append(request)
+            group.append(wish)
         return group
 
     def _outcomes(self, group: list[_Request]) -> list[Any]:
@@ -139,6 +231,8 @@ class GroupWriter:
             return [outcome for one in group for outcome in self._outcomes([one])]
 
     def _commit(self, group: list[_Request], *, patient: bool = True) -> list[Any]:
+        if not group:
+            return []
         kinds: dict[Write, list[int]] = {}
         for place, (demand, _) in enumerate(group):
             kinds.setdefault(demand.write, []).append(place)
@@ -155,22 +249,42 @@ class GroupWriter:
         return outcomes
 
 
-def _answer(group: list[_Request], outcomes: list[Any]) -> None:
-    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]] = {}
-    for (_, future), outcome in zip(group, outcomes, strict=True):
-        by_loop.setdefault(future.get_loop(), []).append((future, outcome))
-    for loop, pairs in by_loop.items():
-        try:
-            loop.call_soon_threadsafe(_resolve, pairs)
-        except RuntimeError:
-            continue  # the loop is gone, and with it whoever waited
+def _is_quick(wish: _Request | _Promise) -> bool:
+    return isinstance(wish, _Promise) or wish.demand.quick
 
 
-def _resolve(pairs: list[tuple[asyncio.Future[Any], Any]]) -> None:
-    for future, outcome in pairs:
-        if future.done():
-            continue  # the waiter was cancelled; the write stands
-        if isinstance(outcome, Exception):
-            future.set_exception(outcome)
+def _sorted_out(group: list[_Request | _Promise]) -> tuple[list[_Request], list[_Promise]]:
+    requests = [wish for wish in group if isinstance(wish, _Request)]
+    return requests, [wish for wish in group if isinstance(wish, _Promise)]
+
+
+def _answers(
+    requests: list[_Request], outcomes: list[Any]
+) -> tuple[list[_Seen | _Promise], list[_Promise]]:
+    """What can be said now that it is committed, and what only when it is on disk."""
+    early: list[_Seen | _Promise] = []
+    late: list[_Promise] = []
+    for (demand, future), outcome in zip(requests, outcomes, strict=True):
+        failed = isinstance(outcome, Exception)
+        if demand.seen is not None and not failed:
+            early.append(_Seen(future, outcome, demand.seen))
+        if failed or demand.early:
+            early.append(_Promise(future, outcome))
         else:
-            future.set_result(outcome)
+            late.append(_Promise(future, outcome))
+    return early, late
+
+
+def _answer(answers: Sequence[_Seen | _Promise]) -> None:
+    for answer in answers:
+        if isinstance(answer, _Seen):
+            answer.hear(answer.outcome)
+        elif not answer.future.done():  # else the waiter was cancelled; the write stands
+            _resolve(answer)
+
+
+def _resolve(promise: _Promise) -> None:
+    if isinstance(promise.outcome, Exception):
+        promise.future.set_exception(promise.outcome)
+    else:
+        promise.future.set_result(promise.outcome)

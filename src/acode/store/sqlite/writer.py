@@ -4,7 +4,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 from acode.clock import Clock
 from acode.errors import AcodeError, StoreUnusable
@@ -23,15 +23,21 @@ class Demand(NamedTuple):
     request: Any
     quick: bool = False
     """It changes a few rows at most."""
-    open_early: bool = False
-    """Others may see it before it is on disk: nobody will have been told that it is there."""
+    early: bool = False
+    """Whoever asked goes on when it is committed, and not only when it is on disk."""
+    seen: Callable[[Any], object] | None = None
+    """Hears what came of it as soon as it is committed."""
 
 
 class Writer(Protocol):
-    """Runs writes durably."""
+    """Runs writes. What is committed is seen by others; then it is brought to the disk."""
 
     async def write(self, demand: Demand) -> Any:
-        """Do one write; returns when it is on disk."""
+        """Do one write; returns when it is on disk, or when it is committed if that is enough."""
+        ...
+
+    async def settle(self) -> None:
+        """Returns when everything that was committed before is on disk."""
         ...
 
     def stop(self) -> None:
@@ -49,19 +55,29 @@ class Book:
         self.connection = connection
         self.clock = clock
         self.ageing_ms = ageing_ms
-        self._level = "FULL"
         self._log: int | None = None
 
-    def commit_early(self, writes: Writes) -> list[Sequence[Any]]:
-        """Run writes in one transaction, and wait for the disk only when the lock is let go.
+    def commit(self, writes: Writes, *, patient: bool = True) -> list[Sequence[Any]]:
+        """Run writes in one transaction; without patience, not if another process writes.
 
-        So processes that write at once wait for the disk at once, and not for each other's wait.
+        They are on disk after the next `sync`: the lock is let go before that, so that processes
+        which write at once wait for the disk at once, and not for each other's wait.
         """
+        with translated(self.path), transaction(self.connection, patient=patient):
+            tx = Transaction(self.connection, self.clock.now(), self.ageing_ms)
+            results = [write(tx, requests) for write, requests in writes]
+            tx.settle()
+            return results
+
+    def sync(self) -> None:
+        """Bring everything that is committed to the disk, whoever committed it."""
         if self._log is None and not self._open_log():
-            return self.commit(writes)
-        results = self._commit(writes, "NORMAL")
-        self._sync()
-        return results
+            return
+        try:
+            os.fdatasync(cast("int", self._log))
+        except OSError as error:
+            what = f"{self.path} cannot be brought to the disk: {error.strerror}"
+            raise StoreUnusable(what) from error
 
     def _open_log(self) -> bool:
         """Open the log of the commits; there is none in memory."""
@@ -71,34 +87,12 @@ class Book:
             self._log = os.open(f"{os.path.realpath(self.path)}-wal", os.O_RDONLY | os.O_CLOEXEC)
         return self._log is not None
 
-    def _sync(self) -> None:
-        if self._log is not None:
-            try:
-                os.fdatasync(self._log)
-            except OSError as error:
-                what = f"{self.path} cannot be brought to the disk: {error.strerror}"
-                raise StoreUnusable(what) from error
-
     def close(self) -> None:
         """Let go of the file."""
         self.connection.close()
         if self._log is not None:
             os.close(self._log)
             self._log = None
-
-    def commit(self, writes: Writes, *, patient: bool = True) -> list[Sequence[Any]]:
-        """Run writes in one transaction; without patience, not if another process writes."""
-        return self._commit(writes, "FULL", patient=patient)
-
-    def _commit(self, writes: Writes, level: str, *, patient: bool = True) -> list[Sequence[Any]]:
-        if self._level != level:
-            self.connection.execute(f"PRAGMA synchronous = {level}")
-            self._level = level
-        with translated(self.path), transaction(self.connection, patient=patient):
-            tx = Transaction(self.connection, self.clock.now(), self.ageing_ms)
-            results = [write(tx, requests) for write, requests in writes]
-            tx.settle()
-            return results
 
     def read(self, query: Callable[..., Any], *arguments: Any) -> Any:
         """Run a query on one consistent state of the file."""
@@ -122,11 +116,18 @@ class DirectWriter:
 
     async def write(self, demand: Demand) -> Any:
         """Do one write in a transaction of its own."""
-        commit = self._book.commit_early if demand.open_early else self._book.commit
-        result = commit([(demand.write, [demand.request])])[0][0]
+        result = self._book.commit([(demand.write, [demand.request])])[0][0]
         if isinstance(result, AcodeError):
             raise result
+        if demand.seen is not None:
+            demand.seen(result)
+        if not demand.early:
+            self._book.sync()
         return result
+
+    async def settle(self) -> None:
+        """Wait for the disk."""
+        self._book.sync()
 
     def stop(self) -> None:
         """Nothing is outstanding."""

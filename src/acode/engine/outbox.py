@@ -1,0 +1,60 @@
+"""What is told only when it is on disk: nobody hears of something that a power cut could undo."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from acode.errors import AcodeError
+from acode.model.event import PoolEvent
+from acode.observe.events import Events
+from acode.store.base import Store
+
+
+class Outbox:
+    """Events wait here for the disk, in order, while those whom they are about go on."""
+
+    def __init__(
+        self, store: Store, events: Events, complain: Callable[[AcodeError], None], rest: float
+    ) -> None:
+        self._store = store
+        self._events = events
+        self._complain = complain
+        self._rest = rest
+        """Seconds between two tries of a disk that fails."""
+        self._waiting: list[PoolEvent] = []
+        self._telling: asyncio.Task[None] | None = None
+
+    def put(self, events: Iterable[PoolEvent]) -> None:
+        """Tell this when what has been written until now is on disk."""
+        self._waiting += events
+        if not self._store.settles_later:
+            self._tell_all()
+        elif self._waiting and self._telling is None:
+            self._telling = asyncio.get_running_loop().create_task(self._tell())
+
+    async def _tell(self) -> None:
+        while self._waiting:
+            due = len(self._waiting)
+            await self.settled()
+            self._tell_all(due)
+        self._telling = None
+
+    def _tell_all(self, due: int | None = None) -> None:
+        told, self._waiting[:due] = self._waiting[:due], []
+        for event in told:
+            self._events.emit(event)
+
+    async def settled(self) -> None:
+        """Wait for the disk, however long it takes."""
+        while True:
+            try:
+                await self._store.settled()
+            except AcodeError as error:
+                self._complain(error)
+                await asyncio.sleep(self._rest)
+            else:
+                return
+
+    async def close(self) -> None:
+        """Tell the rest."""
+        if self._telling is not None:
+            await self._telling
