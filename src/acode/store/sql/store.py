@@ -186,6 +186,14 @@ class SqlStore:
         forgotten: Tidied = await self._write(_forget_orphaned_steps, steps_before)
         return Tidied(archived=archived, checkpoints=forgotten.checkpoints)
 
+    def describe(self) -> dict[str, Any]:
+        """Where the store is, how large, and how old its schema."""
+        raise NotImplementedError
+
+    async def backup(self, path: str) -> None:
+        """Copy the store to a new file while it is in use."""
+        raise NotImplementedError
+
     async def close(self) -> None:
         """Let go of the file; safe to call twice."""
         if self._closed:
