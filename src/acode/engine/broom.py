@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 
 import msgspec
+from msgspec.structs import replace
 
 from acode.clock import SystemClock
 from acode.errors import AcodeError, TaskNotFound
@@ -16,12 +17,13 @@ from acode.model.state import FINISHED
 from acode.model.task import Task
 from acode.project import Project
 from acode.runner.identity import is_alive
-from acode.store.sqlite import SqliteStore
+from acode.store.opening import open_store
 from acode.workspace.removal import remove
 from acode.workspace.retention import forget_branches
 from acode.workspace.sweep import sweep
 
 DAY_MS = 86_400_000
+STORE_URL = "ACODE_STORE__URL"
 
 
 class Errand(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +33,8 @@ class Errand(msgspec.Struct, frozen=True, kw_only=True):
     worktrees: str
     keep_branch_days: float = 0
     keep_artifact_days: float = 0
+    store_url: str | None = None
+    """Only inside of this process: it may hold a password, and everybody sees a command line."""
 
 
 class Swept(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,10 +56,10 @@ def sweep_up(errand: Errand, now: int) -> Swept:
     try:
         if errand.keep_branch_days:
             before = now - round(errand.keep_branch_days * DAY_MS)
-            branches = forget_branches(errand.root, before, _judge(errand.root, before))
+            branches = forget_branches(errand.root, before, _judge(errand, before))
         if errand.keep_artifact_days:
             before = now - round(errand.keep_artifact_days * DAY_MS)
-            artifacts = _forget_artifacts(errand.root, before)
+            artifacts = _forget_artifacts(errand, before)
     except (AcodeError, OSError) as error:
         problems.append(str(error))
     return Swept(
@@ -67,8 +71,8 @@ def sweep_up(errand: Errand, now: int) -> Swept:
     )
 
 
-def _forget_artifacts(root: str, before: int) -> int:
-    directory, is_over = Project(root).all_artifacts_dir, _judge(root, before)
+def _forget_artifacts(errand: Errand, before: int) -> int:
+    directory, is_over = Project(errand.root).all_artifacts_dir, _judge(errand, before)
     gone = 0
     for entry in os.scandir(directory) if os.path.isdir(directory) else ():
         if entry.stat(follow_symlinks=False).st_mtime * 1000 < before and is_over(entry.name):
@@ -77,9 +81,10 @@ def _forget_artifacts(root: str, before: int) -> int:
     return gone
 
 
-def _judge(root: str, before: int) -> Callable[[str], bool]:
+def _judge(errand: Errand, before: int) -> Callable[[str], bool]:
     """Whether a task was over by then; one that nobody knows is."""
-    store = SqliteStore.open(Project(root).queue_db, SystemClock(), grouped=False)
+    file = Project(errand.root).queue_db
+    store = open_store(errand.store_url, file, SystemClock(), 0, grouped=False)
 
     def is_over(task_id: str) -> bool:
         try:
@@ -93,7 +98,10 @@ def _judge(root: str, before: int) -> Callable[[str], bool]:
 
 def main(words: str) -> None:
     """Do the errand and say what was done."""
-    swept = sweep_up(msgspec.json.decode(words, type=Errand), SystemClock().now())
+    # Taken away: git, which runs below, has no business with it.
+    url = os.environ.pop(STORE_URL, None) or None
+    errand = replace(msgspec.json.decode(words, type=Errand), store_url=url)
+    swept = sweep_up(errand, SystemClock().now())
     sys.stdout.write(msgspec.json.encode(swept).decode() + "\n")
 
 

@@ -26,7 +26,7 @@ from acode.runner.caches import make_cache
 from acode.runner.environment import STRICT, inheritable
 from acode.settings import Settings
 from acode.settings.derived import pool_ceilings
-from acode.store.sqlite import SqliteStore
+from acode.store.opening import open_store
 from acode.worker.messages import WorkerConfig
 
 
@@ -47,7 +47,8 @@ class Engine:
         self._prepare()
         self.bell = Bell()
         ageing_ms = round(settings.tasks.ageing_minutes * MINUTE_MS)
-        self.store = SqliteStore.open(project.queue_db, clock, ageing_ms=ageing_ms)
+        url, file = settings.store.url, project.queue_db
+        self.store = open_store(url, file, clock, ageing_ms, grouped=True)
         self.roster = Roster(events)
         orders = Orders(settings, project.root, environ)
         pauses = Pauses(clock, project.pauses_file)

@@ -14,10 +14,11 @@ from acode.clock import ManualClock
 from acode.errors import StoreUnusable
 from acode.model.task import Lease
 from acode.store.base import Added, Store, TaskQuery
-from acode.store.sqlite import SqliteStore, group
+from acode.store.sql import group
+from acode.store.sqlite import SqliteStore
 from tests.conformance.kit import PLENTY, World, at_once, submission
 
-SYNC = "acode.store.sqlite.writer.os.fdatasync"
+SYNC = "acode.store.sqlite.book.os.fdatasync"
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 from acode.clock import ticks
-from acode.errors import AcodeError, DiskFull, StoreBusy, StoreUnusable
-from acode.store.sqlite.claims import claim
-from acode.store.sqlite.writer import Book, Demand, Write
+from acode.errors import AcodeError, DiskFull, StoreBusy, StoreUnavailable, StoreUnusable
+from acode.store.sql.claims import claim
+from acode.store.sql.writer import Book, Demand, Write
 
 MAX_GROUP = 1000
 """Requests in one commit; bounds the time that other processes wait for the lock."""
@@ -56,8 +56,9 @@ class _Promise(NamedTuple):
 class GroupWriter:
     """Takes whatever is waiting, commits it once, brings it to the disk, and answers everybody."""
 
-    def __init__(self, book: Book) -> None:
+    def __init__(self, book: Book, *, here: bool = True) -> None:
         self._book = book
+        self._here = here  # the loop may write, too
         self._waiting: SimpleQueue[_Request | _Promise | None] = SimpleQueue()
         self._gathered: dict[asyncio.AbstractEventLoop, list[_Request | _Promise]] = {}
         """What a loop has asked for in its present turn."""
@@ -109,7 +110,7 @@ class GroupWriter:
 
     def _may_write_here(self, group: list[_Request | _Promise]) -> bool:
         """Whether the loop may write: it takes no time, and nobody else is at it."""
-        small = 0 < len(group) <= MAX_HERE and all(_is_quick(wish) for wish in group)
+        small = self._here and 0 < len(group) <= MAX_HERE and all(map(_is_quick, group))
         free = small and not self._requested and ticks() >= self._write_again
         return free and self._writing.acquire(blocking=False)
 
@@ -221,7 +222,7 @@ class GroupWriter:
     def _outcomes(self, group: list[_Request]) -> list[Any]:
         try:
             return self._commit(group)
-        except (DiskFull, StoreBusy) as error:
+        except (DiskFull, StoreBusy, StoreUnavailable) as error:
             # The same for everybody; finding out one by one would take for ever.
             return [error] * len(group)
         except Exception as error:

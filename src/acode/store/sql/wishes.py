@@ -8,8 +8,8 @@ from acode.model.state import FINISHED, Status
 from acode.model.task import Record, Task
 from acode.store import transitions
 from acode.store.base import Tidied
-from acode.store.sqlite.reads import record
-from acode.store.sqlite.rows import (
+from acode.store.sql.reads import record
+from acode.store.sql.rows import (
     SEQ,
     TOKEN,
     Row,
@@ -19,7 +19,7 @@ from acode.store.sqlite.rows import (
     task_from,
     text,
 )
-from acode.store.sqlite.transaction import Transaction
+from acode.store.sql.transaction import Transaction
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -99,7 +99,7 @@ def drop(tx: Transaction, wish: Wish) -> Task:
 
 
 def _task(tx: Transaction, task_id: str) -> tuple[Task, int]:
-    rows: list[Row] = tx.all("one", id=task_id)
+    rows: list[Row] = tx.all("one_to_write", id=task_id)
     if not rows:
         raise TaskNotFound(f"no task has the id {task_id}")
     return task_from(rows[0]), rows[0][SEQ]
@@ -123,7 +123,7 @@ def pause(tx: Transaction, wish: tuple[bool, str]) -> bool:
 
 def save_step(tx: Transaction, wish: StepValue) -> None:
     """Keep a step's value, if the attempt is still the current one."""
-    rows = tx.all("one", id=wish.task_id)
+    rows = tx.all("one_to_write", id=wish.task_id)
     if not rows or rows[0][TOKEN] != wish.token:
         raise LeaseLost(f"the attempt of task {wish.task_id} is not current")
     value = text(wish.value) or "null"

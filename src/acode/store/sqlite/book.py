@@ -1,51 +1,19 @@
-"""The open file, and who writes to it: the calling thread, or the one in `group`."""
+"""The open file."""
 
 import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, cast
 
 from acode.clock import Clock
-from acode.errors import AcodeError, StoreUnusable
+from acode.errors import StoreUnusable
+from acode.store.sql.writer import Writes
 from acode.store.sqlite.connection import insist, transaction, translated
-from acode.store.sqlite.transaction import Transaction
-
-Write = Callable[[Transaction, Sequence[Any]], Sequence[Any]]
-"""Does every request of one kind; a result that is an error is raised to its requester."""
-Writes = Sequence[tuple[Write, Sequence[Any]]]
+from acode.store.sqlite.transaction import SqliteTransaction
 
 
-class Demand(NamedTuple):
-    """One write that somebody waits for."""
-
-    write: Write
-    request: Any
-    quick: bool = False
-    """It changes a few rows at most."""
-    early: bool = False
-    """Whoever asked goes on when it is committed, and not only when it is on disk."""
-    seen: Callable[[Any], object] | None = None
-    """Hears what came of it as soon as it is committed."""
-
-
-class Writer(Protocol):
-    """Runs writes. What is committed is seen by others; then it is brought to the disk."""
-
-    async def write(self, demand: Demand) -> Any:
-        """Do one write; returns when it is on disk, or when it is committed if that is enough."""
-        ...
-
-    async def settle(self) -> None:
-        """Returns when everything that was committed before is on disk."""
-        ...
-
-    def stop(self) -> None:
-        """Finish what was asked for and let go."""
-        ...
-
-
-class Book:
+class SqliteBook:
     """The open file, ready for transactions."""
 
     def __init__(
@@ -64,7 +32,7 @@ class Book:
         which write at once wait for the disk at once, and not for each other's wait.
         """
         with translated(self.path), transaction(self.connection, patient=patient):
-            tx = Transaction(self.connection, self.clock.now(), self.ageing_ms)
+            tx = SqliteTransaction(self.connection, self.clock.now(), self.ageing_ms)
             results = [write(tx, requests) for write, requests in writes]
             tx.settle()
             return results
@@ -102,32 +70,7 @@ class Book:
     def _read(self, query: Callable[..., Any], *arguments: Any) -> Any:
         self.connection.execute("BEGIN")
         try:
-            tx = Transaction(self.connection, self.clock.now(), self.ageing_ms)
+            tx = SqliteTransaction(self.connection, self.clock.now(), self.ageing_ms)
             return query(tx, *arguments)
         finally:
             self.connection.execute("ROLLBACK")
-
-
-class DirectWriter:
-    """Writes in the calling thread: for short-lived programs. Its coroutines never suspend."""
-
-    def __init__(self, book: Book) -> None:
-        self._book = book
-
-    async def write(self, demand: Demand) -> Any:
-        """Do one write in a transaction of its own."""
-        result = self._book.commit([(demand.write, [demand.request])])[0][0]
-        if isinstance(result, AcodeError):
-            raise result
-        if demand.seen is not None:
-            demand.seen(result)
-        if not demand.early:
-            self._book.sync()
-        return result
-
-    async def settle(self) -> None:
-        """Wait for the disk."""
-        self._book.sync()
-
-    def stop(self) -> None:
-        """Nothing is outstanding."""

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from acode.model.ending import Released
 from acode.model.verdict import Complete, Report
 from acode.store import transitions
-from acode.store.sqlite.rows import LEVEL, SEQ, Row, settled_row, task_from, text
-from acode.store.sqlite.transaction import Transaction, tally
+from acode.store.sql.rows import LEVEL, SEQ, Row, settled_row, task_from, text
+from acode.store.sql.transaction import Transaction, tally
 
 Accepted = set[tuple[str, str]]
 """Tasks and tokens of the reports that were written."""
@@ -33,9 +33,9 @@ def complete(tx: Transaction, reports: Sequence[Report]) -> Accepted:
 
 
 def _attempt_row(row: Row, report: Report) -> Row:
-    _, seq, number, worker_id, started_at, *_ = row
+    _, seq, number, worker_id, started_at, _, host_id, *_ = row
     ending, usage = text(report.ending), text(report.usage)
-    return (seq, number, worker_id, started_at, report.ended_at, ending, None, usage)
+    return (seq, number, worker_id, started_at, report.ended_at, ending, None, usage, host_id)
 
 
 def forget_steps(tx: Transaction, task_ids: Sequence[str]) -> None:
@@ -45,6 +45,8 @@ def forget_steps(tx: Transaction, task_ids: Sequence[str]) -> None:
 
 def free_dependents(tx: Transaction, completed: Sequence[int]) -> None:
     """Free the tasks that waited for nothing but these, by sequence number."""
+    if not completed or not tx.hold_dependents(completed):
+        return
     # Two sets of completed tasks may free the same dependent.
     free = sorted({row[0] for row in tx.among("dependents_now_free", completed)})
     moved = []

@@ -1,0 +1,85 @@
+"""Who writes: the calling thread, or the one in `group`."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from acode.errors import AcodeError
+from acode.store.sql.transaction import Transaction
+
+Write = Callable[[Transaction, Sequence[Any]], Sequence[Any]]
+"""Does every request of one kind; a result that is an error is raised to its requester."""
+Writes = Sequence[tuple[Write, Sequence[Any]]]
+
+
+class Demand(NamedTuple):
+    """One write that somebody waits for."""
+
+    write: Write
+    request: Any
+    quick: bool = False
+    """It changes a few rows at most."""
+    early: bool = False
+    """Whoever asked goes on when it is committed, and not only when it is on disk."""
+    seen: Callable[[Any], object] | None = None
+    """Hears what came of it as soon as it is committed."""
+
+
+class Book(Protocol):
+    """An open store, ready for transactions."""
+
+    def commit(self, writes: Writes, *, patient: bool = True) -> list[Sequence[Any]]:
+        """Run writes in one transaction; without patience, not if another process writes."""
+        ...
+
+    def sync(self) -> None:
+        """Bring everything that is committed to the disk, whoever committed it."""
+        ...
+
+    def read(self, query: Callable[..., Any], *arguments: Any) -> Any:
+        """Run a query on one consistent state."""
+        ...
+
+    def close(self) -> None:
+        """Let go."""
+        ...
+
+
+class Writer(Protocol):
+    """Runs writes. What is committed is seen by others; then it is brought to the disk."""
+
+    async def write(self, demand: Demand) -> Any:
+        """Do one write; returns when it is on disk, or when it is committed if that is enough."""
+        ...
+
+    async def settle(self) -> None:
+        """Returns when everything that was committed before is on disk."""
+        ...
+
+    def stop(self) -> None:
+        """Finish what was asked for and let go."""
+        ...
+
+
+class DirectWriter:
+    """Writes in the calling thread: for short-lived programs. Its coroutines never suspend."""
+
+    def __init__(self, book: Book) -> None:
+        self._book = book
+
+    async def write(self, demand: Demand) -> Any:
+        """Do one write in a transaction of its own."""
+        result = self._book.commit([(demand.write, [demand.request])])[0][0]
+        if isinstance(result, AcodeError):
+            raise result
+        if demand.seen is not None:
+            demand.seen(result)
+        if not demand.early:
+            self._book.sync()
+        return result
+
+    async def settle(self) -> None:
+        """Wait for the disk."""
+        self._book.sync()
+
+    def stop(self) -> None:
+        """Nothing is outstanding."""
