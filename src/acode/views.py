@@ -64,6 +64,7 @@ def _told(result: Result) -> View:
         "checks": result.checks,
         "value": result.value,
         "agent": None if agent is None else agent_view(agent),
+        "push": result.push and {"remote": result.push.remote, "problem": result.push.problem},
     }
 
 
@@ -272,6 +273,7 @@ def _choices(spec: TaskSpec) -> View:
         "key": spec.key,
         "delaySeconds": spec.delay_seconds,
         "limits": _limits(spec.limits),
+        "baseCommit": spec.base_commit,
     }
 
 

@@ -44,7 +44,7 @@ FIELDS = (
     "attemptCount createdAt readyAt startedAt completedAt durationMs workerId exitCode error "
     "branch patch artifacts dependencies metadata history attempts"
 )
-CHOICES = "mode workspace base cwd key delaySeconds limits"
+CHOICES = "mode workspace base cwd key delaySeconds limits baseCommit"
 
 
 class Defaults(NamedTuple):
@@ -82,7 +82,7 @@ def attempt(ending: Ending | None) -> Attempt:
 
 def test_a_task_has_the_fields_of_the_contract_in_their_order() -> None:
     view = task_view(Record(TASK, (), (MOVE,)), Defaults())
-    assert " ".join(view) == f"{FIELDS} {CHOICES} checks value agent"
+    assert " ".join(view) == f"{FIELDS} {CHOICES} checks value agent push"
 
 
 def test_a_row_is_a_task_without_what_is_long_or_secret() -> None:

@@ -56,7 +56,7 @@ def _asked(view: View) -> dict[str, str | None]:
         "Retries": str(view["retryLimit"]),
         "Mode": view["mode"],
         "Workspace": view["workspace"],
-        "Base": view["base"],
+        "Base": _base(view),
         "Directory": view["cwd"],
         "Key": view["key"],
         "Limits": _pairs(view["limits"]),
@@ -86,10 +86,22 @@ def _outcome(view: View) -> dict[str, str | None]:
         "Error": error and f"{error['code']} ({error['category']}): {error['message']}",
         "Hint": error and error["hint"],
         "Branch": view["branch"],
+        "Pushed": view["push"] and _push(view["push"]),
         "Patch": view["patch"],
         "Value": None if view["value"] is None else encode(view["value"]).decode(),
         "Agent": view["agent"] and _agent(view["agent"]),
     }
+
+
+def _base(view: View) -> str | None:
+    word, commit = view["base"], view["baseCommit"]
+    return word if commit is None or commit == word else f"{word or 'HEAD'} ({commit})"
+
+
+def _push(push: View) -> str:
+    problem = push["problem"]
+    where = push["remote"]
+    return f"to {where}" if problem is None else f"not yet; {where} is tried again: {problem}"
 
 
 def _agent(run: View) -> str:

@@ -12,11 +12,12 @@ import msgspec
 
 from acode.clock import SystemClock
 from acode.errors import AcodeError, TaskNotFound
-from acode.model.state import FINISHED
+from acode.model.state import FINISHED, Status
 from acode.model.task import Task
 from acode.project import Project
 from acode.runner.identity import is_alive
 from acode.store.sqlite import SqliteStore
+from acode.workspace.delivery import Parcel, forget, try_once, undelivered
 from acode.workspace.removal import remove
 from acode.workspace.retention import forget_branches
 from acode.workspace.sweep import sweep
@@ -31,6 +32,8 @@ class Errand(msgspec.Struct, frozen=True, kw_only=True):
     worktrees: str
     keep_branch_days: float = 0
     keep_artifact_days: float = 0
+    undelivered: str = ""
+    """Where the notes are about branches that are still to be pushed."""
 
 
 class Swept(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +44,8 @@ class Swept(msgspec.Struct, frozen=True, kw_only=True):
     """Refs under which work of orphaned trees was saved."""
     branches: int = 0
     artifacts: int = 0
+    delivered: tuple[str, ...] = ()
+    """Branches that have reached their remote at last."""
     problems: tuple[str, ...] = ()
 
 
@@ -58,13 +63,42 @@ def sweep_up(errand: Errand, now: int) -> Swept:
             artifacts = _forget_artifacts(errand.root, before)
     except (AcodeError, OSError) as error:
         problems.append(str(error))
+    delivered, undeliverable = _deliver(errand)
+    problems += undeliverable
     return Swept(
         trees=orphans.removed,
         saved=orphans.saved,
         branches=branches,
         artifacts=artifacts,
+        delivered=delivered,
         problems=tuple(problems),
     )
+
+
+def _deliver(errand: Errand) -> tuple[tuple[str, ...], list[str]]:
+    """Push what could not be pushed when it was made; what was, and what keeps the rest."""
+    delivered, problems = [], []
+    for note, parcel in undelivered(errand.undelivered):
+        standing = _standing_of(errand.root, parcel)
+        if standing is Status.COMPLETED:
+            push = try_once(parcel, errand.root)
+            if push.problem is not None:
+                problems.append(f"{parcel.branch} is not pushed to {push.remote}: {push.problem}")
+                continue
+            delivered.append(parcel.branch)
+        if standing is not Status.RUNNING:  # its worker tries right now
+            forget(note)
+    return tuple(delivered), problems
+
+
+def _standing_of(root: str, parcel: Parcel) -> Status | None:
+    """Where the task of a branch stands; None if the branch is not what the task came to."""
+    store = SqliteStore.open(Project(root).queue_db, SystemClock(), grouped=False)
+    try:
+        task: Task = asyncio.run(store.get(parcel.task_id))
+    except TaskNotFound:
+        return None
+    return task.status if task.last_attempt == parcel.number else None
 
 
 def _forget_artifacts(root: str, before: int) -> int:

@@ -127,6 +127,7 @@ class Daemon:
             limits=usual_limits(self._settings),
             cgroup=_place_of_groups(),
             author=self._settings.results.author,
+            push=self._settings.results.push,
             sandbox=self._sandbox(),
             blocked_commands=self._settings.sandbox.blocked_commands,
             strategy=self._settings.workers.worktree.strategy,

@@ -292,6 +292,7 @@ class Dispatcher:
                 checks=ended.checks,
                 value=ended.value,
                 agent=ended.agent,
+                push=ended.push,
             ),
             retry_limit=lease.task.spec.retry_limit,
             default_limit=self._tasks.retry_limit,

@@ -59,6 +59,7 @@ class Orders:
             cwd=spec.cwd,
             workspace=spec.workspace or self._default_workspace(),
             base=spec.base,
+            base_commit=spec.base_commit,
             checks=self._checks + self._verified.get(spec.type, ()),
             artifacts=(*self._settings.tasks.artifacts, *spec.artifacts),
             title=_title(spec),

@@ -273,6 +273,8 @@ class Results(Section, frozen=True):
             extra={"expected": "a name and an address: Name <name@example.org>"},
         ),
     ] = "acode <acode@localhost>"
+    push: Text | None = None
+    """The remote that branches are pushed to."""
     keep_branch_days: Days = 0
     """0: until the user removes them."""
     keep_artifact_days: Days = 0

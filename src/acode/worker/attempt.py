@@ -361,6 +361,7 @@ class Attempt:
             artifacts=kept.artifacts,
             branch=kept.branch,
             patch=kept.patch,
+            push=kept.push,
             checks=self._checks,
             agent=self._hook.run if self._hook else None,
             value=self._hook.value if self._hook else None,

@@ -10,7 +10,7 @@ from acode.model.agent import AgentRules, AgentRun
 from acode.model.ending import Ending, Usage
 from acode.model.failure import Failure
 from acode.model.limits import AttemptLimits, Over, OverLimitAction
-from acode.model.task import WorkspaceKind
+from acode.model.task import Push, WorkspaceKind
 from acode.model.worker import ProcessIdentity
 from acode.runner.cgroup import Place
 from acode.runner.container.seat import Seat, Wanted
@@ -39,6 +39,7 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     workspace: WorkspaceKind | None = WorkspaceKind.SCRATCH
     """None: a worktree if there can be one."""
     base: str | None = None
+    base_commit: str | None = None
     checks: tuple[Check, ...] = ()
     artifacts: tuple[str, ...] = ()
     """Patterns of files in the workspace that are kept."""
@@ -81,6 +82,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     value: Any = None
     """What a Python handler returned."""
     agent: AgentRun | None = None
+    push: Push | None = None
     setback: str | None = None
     """Why the machine, not the task, kept the command from starting."""
     spent: bool = False
@@ -184,6 +186,8 @@ class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Where it can make a control group for its attempts."""
     author: str = "acode <acode@localhost>"
     """Who signs the commits that hold what tasks changed."""
+    push: str | None = None
+    """The remote that result branches are pushed to."""
     sandbox: SandboxRules = SandboxRules()
     blocked_commands: tuple[str, ...] = ()
     """Patterns of the user, beside the list of acode's own."""
@@ -198,6 +202,11 @@ class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True):
     def run_dir(self) -> str:
         """Sockets, spools and temporary directories."""
         return f"{self.agent_dir}/run"
+
+    @property
+    def undelivered(self) -> str:
+        """Notes about branches that are still to be pushed."""
+        return os.path.join(self.run_dir, "push")
 
     @property
     def home(self) -> str:
