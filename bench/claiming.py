@@ -9,10 +9,10 @@ from statistics import median
 
 from acode.clock import SystemClock
 from acode.store.base import Circuit, Claim
-from acode.store.sqlite import AGEING_MS
-from acode.store.sqlite.claims import claim
+from acode.store.sql.claims import claim
+from acode.store.sql.store import AGEING_MS
+from acode.store.sqlite.book import SqliteBook
 from acode.store.sqlite.connection import connect
-from acode.store.sqlite.writer import Book
 from bench.filled import Filling, Shelf
 from bench.report import Line, Pair, at_most
 from bench.rounds import Rounds, Scale, seconds
@@ -49,7 +49,7 @@ def _turn(shelf: Shelf, filling: Filling, held: Collection[Circuit] = ()) -> Cal
     path = shelf.filled(filling).queue_db
     connection = connect(path)
     connection.execute("PRAGMA synchronous = OFF")
-    book = Book(path, connection, SystemClock(), AGEING_MS)
+    book = SqliteBook(path, connection, SystemClock(), AGEING_MS)
     wanted = Claim(1, lambda tasks: ["worker"] * len(tasks), held)
 
     def one() -> None:

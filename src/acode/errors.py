@@ -172,6 +172,13 @@ class StoreUnusable(AcodeError):
     hint = "check that the directory exists and that you may write to it"
 
 
+class StoreUnavailable(AcodeError):
+    """The database server cannot be reached at the moment; nothing is lost."""
+
+    code = "QUEUE-007"
+    hint = "check that it runs; a running pool goes on by itself when it is back"
+
+
 class AlreadyThere(AcodeError):
     """A file of this name is there already; it was not touched."""
 

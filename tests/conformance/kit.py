@@ -8,6 +8,7 @@ from acode.clock import ManualClock
 from acode.ids import new_id
 from acode.model.ending import Ending, Exited, Released
 from acode.model.failure import Category, Failure, FailureCode
+from acode.model.host import Host
 from acode.model.priority import Priority
 from acode.model.state import MOVES, Status
 from acode.model.task import Attempt, Lease, Record, Result, Submission, Task, TaskSpec
@@ -19,6 +20,7 @@ T = TypeVar("T")
 PLENTY = 100_000
 MINUTE = 60_000
 WORKER = "01HZZZZZZZZZZZZZZZZZZZZZZZ"
+HOST = "01HZZZZZZZZZZZZZZZZZZZHOST"
 FAILURE = Failure(FailureCode.EXIT_CODE, Category.PERMANENT, "exited with 1", "read its log")
 TIMEOUT = Failure(FailureCode.TIMEOUT, Category.TRANSIENT, "took too long")
 
@@ -37,8 +39,13 @@ def to_one_worker(tasks: Sequence[Task]) -> list[str | None]:
     return [WORKER] * len(tasks)
 
 
-def wish(limit: int = 1, held: Collection[Circuit] = ()) -> Claim:
-    return Claim(limit, to_one_worker, held)
+def wish(limit: int = 1, held: Collection[Circuit] = (), host_id: str | None = None) -> Claim:
+    return Claim(limit, to_one_worker, held, host_id)
+
+
+def host(host_id: str = HOST, **facts: Any) -> Host:
+    """A daemon on some machine."""
+    return Host(id=host_id, **{"name": "mars", "boot_id": "b", "pid": 7} | facts)
 
 
 def submission(**spec: Any) -> Submission:

@@ -13,7 +13,7 @@ from acode.model.ending import Exited
 from acode.model.verdict import Complete, Report
 from acode.store.base import Store, TaskQuery
 from tests.conformance.conftest import Engine
-from tests.conformance.kit import World, submission, wish
+from tests.conformance.kit import HOST, World, host, submission, wish
 
 
 @pytest.fixture
@@ -40,6 +40,12 @@ USES: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "finish": lambda store: store.finish(REPORT),
     "save_step": lambda store: store.save_step(encode(2), "t", "step", 1),
     "leases": lambda store: store.leases(),
+    "join": lambda store: store.join(host(), 1000),
+    "renew": lambda store: store.renew(HOST),
+    "expire": lambda store: store.expire(HOST),
+    "leave": lambda store: store.leave(HOST),
+    "hosts": lambda store: store.hosts(),
+    "listen": lambda store: store.listen(lambda: None),
     "wishes": lambda store: store.wishes(),
     "resolve": lambda store: store.resolve("0"),
     "get": lambda store: store.get(encode(1)),

@@ -7,7 +7,7 @@ from multiprocessing.context import ForkServerContext, ForkServerProcess
 from typing import Any
 
 CONTEXT: ForkServerContext = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["asyncio", "acode.store.memory", "acode.store.sqlite.group"])
+CONTEXT.set_forkserver_preload(["asyncio", "acode.store.memory", "acode.store.sql.group"])
 
 
 @contextmanager

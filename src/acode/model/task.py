@@ -119,6 +119,8 @@ class Task(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     started_at: int | None = None
     completed_at: int | None = None
     worker_id: str | None = None
+    host_id: str | None = None
+    """Where it runs or ran, if several hosts share the store."""
     result: Result | None = None
     error: Failure | None = None
     cancel: CancelWish | None = None
@@ -129,6 +131,7 @@ class Attempt(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
     number: int
     worker_id: str
+    host_id: str | None = None
     started_at: int
     ended_at: int | None = None
     ending: Ending | None = None

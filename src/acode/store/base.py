@@ -2,6 +2,11 @@
 
 Doors write wishes (`add`, `cancel`, `retry`, `drop`, `pause`), the engine writes facts
 (`claim`, `finish`, `save_step`), everybody reads. A write is acknowledged when it is durable.
+
+Where several machines share a store, each daemon is a host: it joins, renews its lease in time,
+and claims in its own name. Time is the store's own clock, so that no machine's clock matters.
+What a silent host held goes to whoever notices first, under new tokens: what the silent one
+writes later is refused like every stale token.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -9,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from acode.model.host import Host, HostState
 from acode.model.priority import Priority
 from acode.model.state import Status
 from acode.model.task import (
@@ -47,6 +53,9 @@ class Claim(NamedTuple):
     limit: int
     assign: Assign
     held: Collection[Circuit | WholeKind] = ()
+    host_id: str | None = None
+    """Who claims. A host that has not joined, or has lost its lease, gets nothing; None is for a
+    pool that has the store to itself."""
 
 
 class Added(NamedTuple):
@@ -148,8 +157,43 @@ class Store(Protocol):
         """Keep the value of a finished step for the attempts to come."""
         ...
 
-    async def leases(self) -> list[Lease]:
-        """Every lease that is out: what a new daemon has to find out about."""
+    async def leases(self, host_id: str | None = None) -> list[Lease]:
+        """Every lease that is out, or those of one host: what a new daemon has to look after."""
+        ...
+
+    async def join(self, host: Host, lease_ms: int) -> None:
+        """Take part as this host, or go on as it after a restart: what it holds stays its own."""
+        ...
+
+    async def renew(self, host_id: str, pool: Any = None) -> frozenset[str]:
+        """Prolong the host's lease by what it joined with; the tokens that it still holds.
+
+        `pool` is published for the others, None leaves what was published. Raises LeaseLost if
+        the host's leases have gone to others: it has to end all that it runs, and join again.
+        """
+        ...
+
+    async def expire(self, host_id: str) -> list[Lease]:
+        """Take over what silent hosts hold: their leases, each with a new token, now this host's.
+
+        Every lease goes to one caller only, who then finishes it as lost. One who is gone before
+        that has fallen silent too, and the next one takes over from it.
+        """
+        ...
+
+    async def leave(self, host_id: str) -> None:
+        """Take part no more. What is still leased stays listed until its time is up."""
+        ...
+
+    async def hosts(self) -> list[HostState]:
+        """Who takes part, and who was lost lately, in the order in which they first joined."""
+        ...
+
+    async def listen(self, ring: Callable[[], None]) -> None:
+        """Have `ring` called in this loop when somebody elsewhere wrote what a pool waits for.
+
+        A lost ring is possible, so polling goes on. Does nothing where the doors ring themselves.
+        """
         ...
 
     async def wishes(self) -> list[Task]:

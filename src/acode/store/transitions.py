@@ -30,7 +30,7 @@ def added(submission: Submission, *, blocked: bool, now: int) -> Task:
     )
 
 
-def claimed(task: Task, worker_id: str, now: int) -> Task:
+def claimed(task: Task, worker_id: str, now: int, host_id: str | None) -> Task:
     """A task whose next attempt begins."""
     return replace(
         task,
@@ -38,6 +38,7 @@ def claimed(task: Task, worker_id: str, now: int) -> Task:
         attempt_count=task.attempt_count + 1,
         last_attempt=task.last_attempt + 1,
         worker_id=worker_id,
+        host_id=host_id,
         started_at=now,
     )
 
@@ -85,6 +86,7 @@ def _requeued(task: Task, ready_at: int, attempt_count: int, failure: Failure | 
         ready_at=ready_at,
         started_at=None,
         worker_id=None,
+        host_id=None,
         error=failure,
     )
 

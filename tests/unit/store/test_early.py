@@ -47,7 +47,7 @@ class Disk:
 @pytest.fixture
 def disk(path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
     made = Disk(path)
-    monkeypatch.setattr("acode.store.sqlite.writer.os.fdatasync", made.sync)
+    monkeypatch.setattr("acode.store.sqlite.book.os.fdatasync", made.sync)
     return made
 
 
@@ -99,6 +99,6 @@ def test_a_disk_that_fails_is_told_of(world: World, monkeypatch: pytest.MonkeyPa
     def fail(_descriptor: int) -> None:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("acode.store.sqlite.writer.os.fdatasync", fail)
+    monkeypatch.setattr("acode.store.sqlite.book.os.fdatasync", fail)
     with pytest.raises(StoreUnusable, match="cannot be brought to the disk: Input/output error"):
         at_once(world.add())

@@ -15,7 +15,9 @@ from acode.errors import AcodeError, LeaseLost, StoreUnusable, TaskNotFound
 from acode.ids import encode
 from acode.model.verdict import Complete
 from acode.store.base import Added, TaskQuery
-from acode.store.sqlite import FEW, SqliteStore, group
+from acode.store.sql import group
+from acode.store.sql.store import FEW
+from acode.store.sqlite import SqliteStore
 from tests.conformance.kit import PLENTY, World, assert_sound, at_once, report, submission, wish
 
 

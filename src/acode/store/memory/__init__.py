@@ -8,16 +8,17 @@ from typing import Any
 import msgspec
 
 from acode.clock import Clock
-from acode.errors import AmbiguousId, LeaseLost, StoreUnusable, TaskNotFound, UsageError
+from acode.errors import AmbiguousId, LeaseLost, TaskNotFound, UsageError
 from acode.ids import is_prefix, normalise
 from acode.model.priority import Priority
 from acode.model.state import FINISHED, Status
 from acode.model.task import Attempt, DeadLetter, Lease, Move, Record, Submission, Task
-from acode.model.verdict import Fail, Report, RetryAt
+from acode.model.verdict import Report
 from acode.store import transitions
 from acode.store.admission import admit
 from acode.store.base import Added, Claim, Counts, TaskQuery, Tidied
-from acode.store.memory.entry import Entry
+from acode.store.memory.entry import Entry, ended
+from acode.store.memory.hosts import Hosting
 from acode.store.memory.intake import present
 from acode.store.memory.listing import fits, place
 from acode.store.memory.ready import ReadyTasks
@@ -27,13 +28,13 @@ NEEDY = (Status.BLOCKED, Status.CANCELLED)
 """Such a task waits for others, or will when it is retried."""
 
 
-class MemoryStore:
+class MemoryStore(Hosting):
     """Keeps everything in this process; nothing survives it."""
 
     def __init__(
         self, clock: Clock, *, ageing_ms: int = AGEING_MS, keep: int | None = None
     ) -> None:
-        self._clock = clock
+        super().__init__(clock)
         self._keep = keep  # so many finished tasks are remembered; dead letters in any case
         self._finished: deque[str] = deque()
         self._wished: set[str] = set()
@@ -47,7 +48,6 @@ class MemoryStore:
         self._paused_by: str | None = None
         self._arrivals = 0
         self._seq = 0
-        self._closed = False
 
     async def add(
         self, submissions: Sequence[Submission], *, actor: str, queue_size: int
@@ -107,13 +107,14 @@ class MemoryStore:
         entries = self._ready.first(wanted.limit, wanted.held, self._clock.now())
         workers = wanted.assign([entry.task for entry in entries]) if entries else ()
         given = list(zip(entries, workers, strict=True))
-        return [self._lease(entry, worker) for entry, worker in given if worker]
+        return [self._lease(entry, worker, wanted.host_id) for entry, worker in given if worker]
 
-    def _lease(self, entry: Entry, worker_id: str) -> Lease:
+    def _lease(self, entry: Entry, worker_id: str, host_id: str | None) -> Lease:
         now = self._clock.now()
-        task = transitions.claimed(entry.task, worker_id, now)
+        task = transitions.claimed(entry.task, worker_id, now, host_id)
         number, entry.token = task.last_attempt, os.urandom(16).hex()
-        entry.attempts.append(Attempt(number=number, worker_id=worker_id, started_at=now))
+        attempt = Attempt(number=number, worker_id=worker_id, host_id=host_id, started_at=now)
+        entry.attempts.append(attempt)
         step = transitions.Step(task, f"attempt {number}")
         self._move(entry, step, f"worker-{worker_id}")
         steps = {name: value for name, (value, _) in entry.steps.items()}
@@ -123,7 +124,7 @@ class MemoryStore:
         """Write the end of an attempt and claim what is next."""
         entry = self._held_by(report.task_id, report.token)
         step = transitions.finished(entry.task, report)
-        entry.attempts[-1] = _ended(entry.attempts[-1], report)
+        entry.attempts[-1] = ended(entry.attempts[-1], report)
         entry.token = None
         self._wished.discard(report.task_id)
         self._move(entry, step, report.actor)
@@ -155,8 +156,8 @@ class MemoryStore:
         kept = msgspec.json.decode(msgspec.json.encode(value))
         entry.steps[step] = (kept, self._clock.now())
 
-    async def leases(self) -> list[Lease]:
-        """Every lease that is out."""
+    async def leases(self, host_id: str | None = None) -> list[Lease]:
+        """Every lease that is out, or those of one host."""
         self._check_open()
         return [
             Lease(
@@ -166,7 +167,7 @@ class MemoryStore:
                 worker_id=entry.task.worker_id or "",
             )
             for entry in self._entries.values()
-            if entry.token is not None
+            if entry.token is not None and host_id in (None, entry.task.host_id)
         ]
 
     async def wishes(self) -> list[Task]:
@@ -308,10 +309,6 @@ class MemoryStore:
         """Refuse everything from now on."""
         self._closed = True
 
-    def _check_open(self) -> None:
-        if self._closed:
-            raise StoreUnusable("the store is closed")
-
     def _entry(self, task_id: str) -> Entry:
         self._check_open()
         entry = self._entries.get(task_id)
@@ -384,14 +381,3 @@ class MemoryStore:
         entry = self._entries.get(task_id)
         if entry and self._is_old(entry, self._clock.now() + 1):
             self._remove(entry)
-
-
-def _ended(attempt: Attempt, report: Report) -> Attempt:
-    verdict = report.verdict
-    return msgspec.structs.replace(
-        attempt,
-        ended_at=report.ended_at,
-        ending=report.ending,
-        error=verdict.failure if isinstance(verdict, Fail | RetryAt) else None,
-        usage=report.usage,
-    )

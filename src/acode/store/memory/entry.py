@@ -2,7 +2,10 @@
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from acode.model.task import Attempt, Move, Task
+from acode.model.verdict import Fail, Report, RetryAt
 
 
 class Entry:
@@ -26,3 +29,15 @@ def mentions(task: Task, text: str) -> bool:
     spec = task.spec
     words = (spec.title, spec.command, *spec.args, spec.workstream_id)
     return task.id.lower().startswith(text) or any(text in (word or "").lower() for word in words)
+
+
+def ended(attempt: Attempt, report: Report) -> Attempt:
+    """An attempt that is over."""
+    verdict = report.verdict
+    return replace(
+        attempt,
+        ended_at=report.ended_at,
+        ending=report.ending,
+        error=verdict.failure if isinstance(verdict, Fail | RetryAt) else None,
+        usage=report.usage,
+    )

@@ -36,6 +36,10 @@ SELECT sum(n) FROM tallies WHERE status IN ('pending', 'blocked');
 -- name: is_paused
 SELECT 1 FROM flags WHERE name = 'paused';
 
+-- name: claims_are_held
+-- Hosts do not matter here: no lease runs out by time.
+SELECT 1 FROM flags WHERE name = 'paused';
+
 -- name: set_paused
 INSERT INTO flags (name, at, actor) VALUES ('paused', :at, :actor)
 ON CONFLICT (name) DO NOTHING;
@@ -82,20 +86,21 @@ AND kind NOT IN
     (SELECT value ->> 0 FROM json_each(:held) WHERE json_array_length(value) = 1);
 
 -- name: lease
-WITH given (seq, number, worker_id, now, token) AS (VALUES {rows})
+WITH given (seq, number, worker_id, now, token, host_id) AS (VALUES {rows})
 UPDATE tasks SET status = 'running', token = given.token, worker_id = given.worker_id,
+                 host_id = given.host_id,
                  started_at = given.now, attempt_count = attempt_count + 1,
                  last_attempt = given.number
 FROM given
 WHERE tasks.seq = given.seq;
 
 -- name: lease_one
-UPDATE tasks SET status = 'running', token = ?5, worker_id = ?3, started_at = ?4,
+UPDATE tasks SET status = 'running', token = ?5, worker_id = ?3, host_id = ?6, started_at = ?4,
                  attempt_count = attempt_count + 1, last_attempt = ?2
 WHERE seq = ?1;
 
 -- name: insert_attempts
-INSERT INTO attempts (task, number, worker_id, started_at, ended_at, ending, error, usage)
+INSERT INTO attempts (task, number, worker_id, started_at, ended_at, ending, error, usage, host_id)
 VALUES {rows};
 
 -- name: steps_of
@@ -116,10 +121,11 @@ SELECT {columns}, token, tasks.seq FROM given CROSS JOIN tasks ON tasks.seq = gi
 
 -- name: settle
 WITH given (seq, status, attempt_count, ready_at, started_at, completed_at, worker_id, result,
-            error, cancel) AS (VALUES {rows})
+            error, cancel, host_id) AS (VALUES {rows})
 UPDATE tasks SET status = given.status, attempt_count = given.attempt_count,
                  ready_at = given.ready_at, started_at = given.started_at,
                  completed_at = given.completed_at, worker_id = given.worker_id,
+                 host_id = given.host_id,
                  result = given.result, error = given.error, cancel = given.cancel, token = NULL
 FROM given WHERE tasks.seq = given.seq;
 
@@ -138,7 +144,7 @@ RETURNING {completed};
 
 -- name: completed
 -- What is returned has no type, and without one the checkpoints would be scanned.
-tasks.id, seq, last_attempt, worker_id, started_at, priority,
+tasks.id, seq, last_attempt, worker_id, started_at, priority, host_id,
 EXISTS (SELECT 1 FROM checkpoints WHERE checkpoints.task_id = CAST(tasks.id AS TEXT)),
 EXISTS (SELECT 1 FROM dependencies WHERE dependencies.needs = tasks.seq);
 
@@ -190,7 +196,7 @@ DELETE FROM dead_letter_queue WHERE task_id = :id;
 -- name: columns
 tasks.id, tasks.spec, tasks.status, tasks.created_at, tasks.ready_at, tasks.attempt_count,
 tasks.last_attempt, tasks.started_at, tasks.completed_at, tasks.worker_id, tasks.result,
-tasks.error, tasks.cancel, tasks.priority;
+tasks.error, tasks.cancel, tasks.priority, tasks.host_id;
 
 -- name: ids_between
 SELECT id FROM tasks WHERE id >= :low AND id < :high
@@ -199,7 +205,7 @@ SELECT id FROM archive WHERE id >= :low AND id < :high
 LIMIT 2;
 
 -- name: attempts_of
-SELECT number, worker_id, started_at, ended_at, ending, error, usage
+SELECT number, worker_id, started_at, ended_at, ending, error, usage, host_id
 FROM attempts WHERE task = :seq ORDER BY number;
 
 -- name: history_of
@@ -229,6 +235,29 @@ SELECT {columns} FROM tasks WHERE {where} ORDER BY {order} LIMIT :limit OFFSET :
 
 -- name: leases
 SELECT {columns}, token, tasks.seq FROM tasks WHERE status = 'running' ORDER BY seq;
+
+-- name: leases_of
+SELECT {columns}, token, tasks.seq FROM tasks
+WHERE status = 'running' AND host_id = :host_id ORDER BY seq;
+
+-- name: join_host
+INSERT INTO hosts (id, host, lease_ms, joined_at, seen_at)
+VALUES (:id, :host, :lease_ms, :now, :now)
+ON CONFLICT (id) DO UPDATE SET host = excluded.host, lease_ms = excluded.lease_ms,
+                               seen_at = excluded.seen_at;
+
+-- name: renew_host
+UPDATE hosts SET seen_at = :now, pool = ifnull(:pool, pool) WHERE id = :id;
+
+-- name: tokens_of
+SELECT token FROM tasks WHERE status = 'running' AND host_id = :id;
+
+-- name: leave_host
+DELETE FROM hosts WHERE id = :id AND NOT EXISTS (
+    SELECT 1 FROM tasks WHERE status = 'running' AND host_id = :id);
+
+-- name: hosts
+SELECT host, joined_at, seen_at, NULL, NULL, pool FROM hosts ORDER BY joined_at, id;
 
 -- name: wishes
 SELECT {columns} FROM tasks WHERE cancel IS NOT NULL ORDER BY seq;

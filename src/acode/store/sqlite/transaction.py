@@ -1,35 +1,39 @@
-"""One commit: a connection, a moment, and the tallies that change with it."""
+"""How SQLite runs the named queries."""
 
+import os
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from itertools import chain
+from itertools import chain, count
 from typing import Any
 
-from acode.model.state import Status
-from acode.store.sqlite.queries import has, sql
-from acode.store.sqlite.rows import Row
+from acode.store.sql.queries import Queries
+from acode.store.sql.rows import Row
+from acode.store.sql.transaction import Transaction
 
 ROWS_PER_STATEMENT = 64
 """Measured: twice as fast as row by row; more rows gain nothing."""
 
-_WAITING = (Status.PENDING.value, Status.BLOCKED.value)
+_QUERIES = Queries(os.path.join(os.path.dirname(__file__), "queries.sql"))
 
 
-class Transaction:
-    """Runs named queries; whoever opened it commits."""
+class SqliteTransaction(Transaction):
+    """A transaction of one connection."""
+
+    __slots__ = ("_execute", "_execute_many")
 
     def __init__(self, connection: sqlite3.Connection, now: int, ageing_ms: int) -> None:
-        self.now = now
-        self.ageing_ms = ageing_ms
+        super().__init__(now, ageing_ms)
         self._execute = connection.execute
         self._execute_many = connection.executemany
-        self._tallies: dict[tuple[str, int], int] = {}
-        self._moves: list[Row] = []
 
     def all(self, name: str, **parameters: Any) -> list[Row]:
         """Every row."""
         return self._execute(_statement(name), parameters).fetchall()
+
+    def compose(self, name: str, **parts: str) -> str:
+        """A statement that is put together."""
+        return _composed(name, **parts)
 
     def rows(self, statement: str, parameters: dict[str, Any]) -> list[Row]:
         """Every row of a statement that was put together."""
@@ -55,61 +59,55 @@ class Transaction:
             found += self._execute(statement, values)
         return found
 
-    def among(self, name: str, values: Iterable[Any]) -> list[Row]:
-        """Every row of a query about a set of values, each given once."""
-        return self.put(name, [(value,) for value in values])
+    def slot(self, name: str) -> str:
+        """How a parameter of this name is written in a statement."""
+        return f":{name}"
 
-    def count(self, was: str | None, became: str | None, level: int, n: int = 1) -> None:
-        """Note that `n` tasks of this priority level went from one status to another."""
-        if was is not None:
-            self._tallies[was, level] = self._tallies.get((was, level), 0) - n
-        if became is not None:
-            self._tallies[became, level] = self._tallies.get((became, level), 0) + n
+    def fresh_seqs(self, _count: int) -> Iterator[int]:
+        """Sequence numbers for new tasks: nobody else writes meanwhile."""
+        return count(self.value("next_seq"))
 
-    def note_move(self, seq: int, was: str | None, became: str, actor: str, reason: str) -> None:
-        """Note a line of a task's history."""
-        self._moves.append((seq, was, became, self.now, actor, reason))
+    def windows(self, limit: int) -> tuple[int, ...]:
+        """Exactly so far: nobody else claims meanwhile."""
+        return (limit,)
 
-    def waiting(self) -> int:
-        """Tasks that wait, those of this transaction included."""
-        noted = sum(n for (status, _), n in self._tallies.items() if status in _WAITING)
-        return int(self.value("waiting")) + noted
+    def abandoned(self, _host_id: str) -> list[Row]:
+        """None: on one machine, death is proven and no time runs out."""
+        return []
 
-    def write_moves(self) -> None:
-        """Write the noted lines of history, for whoever reads or removes them."""
-        self.put("insert_history", self._moves)
-        self._moves.clear()
+    def damage(self) -> list[str]:
+        """What SQLite itself finds wrong with the file."""
+        wrong = [str(row[0]) for row in self._execute("PRAGMA integrity_check") if row[0] != "ok"]
+        return wrong + [
+            f"a row of {row[0]} points to a row of {row[2]} that is not there"
+            for row in self._execute("PRAGMA foreign_key_check")
+        ]
 
-    def settle(self) -> None:
-        """Write what was noted; the last thing before the commit."""
-        self.write_moves()
-        changes = [(*key, n) for key, n in self._tallies.items() if n]
+    def bump(self, changes: list[tuple[str, int, int]]) -> None:
+        """Change tallies."""
         self._execute_many(_statement("bump_tally"), changes)
-
-
-def tally(levels: Iterable[int]) -> dict[int, int]:
-    """How many there are of each priority level. `Counter` takes longer for a few."""
-    counted: dict[int, int] = {}
-    for level in levels:
-        counted[level] = counted.get(level, 0) + 1
-    return counted
 
 
 @cache
 def _statement(name: str) -> str:
-    return sql(name)
+    return _QUERIES.sql(name)
+
+
+@cache
+def _composed(name: str, **parts: str) -> str:
+    return _QUERIES.sql(name, **parts)
 
 
 @cache
 def _single_statement(name: str) -> str | None:
     """The plain form of a set-based write, if it has one."""
-    return sql(f"{name}_one") if has(f"{name}_one") else None
+    return _QUERIES.sql(f"{name}_one") if _QUERIES.has(f"{name}_one") else None
 
 
 @cache
 def _set_statement(name: str, rows: int, columns: int) -> str:
     row = f"({', '.join('?' * columns)})"
-    return sql(name, rows=", ".join([row] * rows))
+    return _QUERIES.sql(name, rows=", ".join([row] * rows))
 
 
 def _batches(name: str, rows: Sequence[Row]) -> Iterable[tuple[str, list[Any]]]:

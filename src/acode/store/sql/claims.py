@@ -4,19 +4,16 @@ import os
 from collections import deque
 from collections.abc import Collection, Sequence
 from itertools import groupby
+from typing import Any
 
 from acode.model.task import Lease, Task
 from acode.store.base import Circuit, Claim, WholeKind
-from acode.store.sqlite.queries import sql
-from acode.store.sqlite.rows import LEVEL, SEQ, Row, task_from, text
-from acode.store.sqlite.steps import steps_of
-from acode.store.sqlite.transaction import Transaction, tally
+from acode.store.sql.rows import LEVEL, SEQ, Row, task_from, text
+from acode.store.sql.steps import steps_of
+from acode.store.sql.transaction import Transaction, tally
 from acode.store.transitions import claimed
 
 TOKEN_BYTES = 16
-
-_ANY_CIRCUIT = sql("candidates", fits="true")
-_OTHER_CIRCUITS = sql("candidates", fits=sql("not_held"))
 
 Assigned = tuple[Task, str]
 """A task and the worker that gets it."""
@@ -24,32 +21,36 @@ Assigned = tuple[Task, str]
 
 def claim(tx: Transaction, claims: Sequence[Claim]) -> list[list[Lease]]:
     """Lease ready tasks for every claim in turn; neighbours that hold the same share a query."""
-    shared = groupby(claims, key=lambda one: one.held)
-    return [leases for held, alike in shared for leases in _claim(tx, list(alike), held)]
+    shared = groupby(claims, key=lambda one: (one.held, one.host_id))
+    return [leases for _, alike in shared for leases in _claim(tx, list(alike))]
 
 
-def _claim(
-    tx: Transaction, claims: list[Claim], held: Collection[Circuit | WholeKind]
-) -> list[list[Lease]]:
-    rows = _candidates(tx, sum(max(0, one.limit) for one in claims), held)
+def _claim(tx: Transaction, claims: list[Claim]) -> list[list[Lease]]:
+    held, host_id = claims[0].held, claims[0].host_id
+    limit = sum(max(0, one.limit) for one in claims)
+    may_claim = limit > 0 and not tx.value("claims_are_held", host_id=host_id, now=tx.moment)
+    rows = _candidates(tx, limit, held) if may_claim else []
     if not rows:
         return [[] for _ in claims]
     ready = deque(task_from(row) for row in rows)
     assigned = [_assigned(ready, one) for one in claims]
-    leases = _leases(tx, [pair for pairs in assigned for pair in pairs])
+    leases = _leases(tx, [pair for pairs in assigned for pair in pairs], host_id)
     _write(tx, leases, {row[0]: row for row in rows})
     rest = iter(leases)
     return [[next(rest) for _ in pairs] for pairs in assigned]
 
 
 def _candidates(tx: Transaction, limit: int, held: Collection[Circuit | WholeKind]) -> list[Row]:
-    if limit == 0 or tx.value("is_paused"):
-        return []
-    wanted = {"now": tx.now, "limit": limit, "ageing": tx.ageing_ms}
-    if not held:
-        return tx.rows(_ANY_CIRCUIT, wanted)
-    circuits = text([tuple(circuit) for circuit in held])
-    return tx.rows(_OTHER_CIRCUITS, wanted | {"held": circuits})
+    wanted: dict[str, Any] = {"now": tx.now, "limit": limit, "ageing": tx.ageing_ms}
+    if held:
+        wanted["held"] = text([tuple(circuit) for circuit in held])
+    statement = tx.compose("candidates", fits=tx.compose("not_held") if held else "true")
+    rows: list[Row] = []
+    for window in tx.windows(limit):
+        rows = tx.rows(statement, wanted | {"window": window})
+        if len(rows) >= limit:
+            break
+    return rows
 
 
 def _assigned(ready: deque[Task], wanted: Claim) -> list[Assigned]:
@@ -64,21 +65,21 @@ def _assigned(ready: deque[Task], wanted: Claim) -> list[Assigned]:
     return taken
 
 
-def _leases(tx: Transaction, assigned: list[Assigned]) -> list[Lease]:
+def _leases(tx: Transaction, assigned: list[Assigned], host_id: str | None) -> list[Lease]:
     steps = steps_of(tx, [task.id for task, _ in assigned if task.last_attempt])
     return [
         Lease(
-            task=claimed(task, worker, tx.now),
+            task=claimed(task, worker, tx.now, host_id),
             number=task.last_attempt + 1,
             token=token,
             worker_id=worker,
             steps=steps.get(task.id, {}),
         )
-        for (task, worker), token in zip(assigned, _tokens(len(assigned)), strict=True)
+        for (task, worker), token in zip(assigned, fresh_tokens(len(assigned)), strict=True)
     ]
 
 
-def _tokens(count: int) -> list[str]:
+def fresh_tokens(count: int) -> list[str]:
     """Random tokens; asking the kernel once for all is cheaper."""
     digits = os.urandom(count * TOKEN_BYTES).hex()
     length = 2 * TOKEN_BYTES
@@ -87,10 +88,11 @@ def _tokens(count: int) -> list[str]:
 
 def _write(tx: Transaction, leases: list[Lease], rows: dict[str, Row]) -> None:
     leased = [
-        (rows[one.task.id][SEQ], one.number, one.worker_id, tx.now, one.token) for one in leases
+        (rows[one.task.id][SEQ], one.number, one.worker_id, tx.now, one.token, one.task.host_id)
+        for one in leases
     ]
     tx.put("lease", leased)
-    for seq, number, worker, _, _ in leased:
+    for seq, number, worker, *_ in leased:
         tx.note_move(seq, "pending", "running", f"worker-{worker}", f"attempt {number}")
     for level, n in tally(rows[one.task.id][LEVEL] for one in leases).items():
         tx.count("pending", "running", level, n)

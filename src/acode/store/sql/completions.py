@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from acode.model.ending import Released
 from acode.model.verdict import Complete, Report
 from acode.store import transitions
-from acode.store.sqlite.rows import LEVEL, SEQ, Row, settled_row, task_from, text
-from acode.store.sqlite.transaction import Transaction, tally
+from acode.store.sql.rows import LEVEL, SEQ, Row, settled_row, task_from, text
+from acode.store.sql.transaction import Transaction, tally
 
 Accepted = set[tuple[str, str]]
 """Tasks and tokens of the reports that were written."""
@@ -33,9 +33,9 @@ def complete(tx: Transaction, reports: Sequence[Report]) -> Accepted:
 
 
 def _attempt_row(row: Row, report: Report) -> Row:
-    _, seq, number, worker_id, started_at, *_ = row
+    _, seq, number, worker_id, started_at, _, host_id, *_ = row
     ending, usage = text(report.ending), text(report.usage)
-    return (seq, number, worker_id, started_at, report.ended_at, ending, None, usage)
+    return (seq, number, worker_id, started_at, report.ended_at, ending, None, usage, host_id)
 
 
 def forget_steps(tx: Transaction, task_ids: Sequence[str]) -> None:

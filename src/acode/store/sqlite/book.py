@@ -1,45 +1,19 @@
-"""The open file, and who writes to it: the calling thread, or the one in `group`."""
+"""The open file."""
 
 import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 from acode.clock import Clock
-from acode.errors import AcodeError, StoreUnusable
+from acode.errors import StoreUnusable
+from acode.store.sql.writer import Writes
 from acode.store.sqlite.connection import insist, transaction, translated
-from acode.store.sqlite.transaction import Transaction
-
-Write = Callable[[Transaction, Sequence[Any]], Sequence[Any]]
-"""Does every request of one kind; a result that is an error is raised to its requester."""
-Writes = Sequence[tuple[Write, Sequence[Any]]]
+from acode.store.sqlite.transaction import SqliteTransaction
 
 
-class Demand(NamedTuple):
-    """One write that somebody waits for."""
-
-    write: Write
-    request: Any
-    quick: bool = False
-    """It changes a few rows at most."""
-    open_early: bool = False
-    """Others may see it before it is on disk: nobody will have been told that it is there."""
-
-
-class Writer(Protocol):
-    """Runs writes durably."""
-
-    async def write(self, demand: Demand) -> Any:
-        """Do one write; returns when it is on disk."""
-        ...
-
-    def stop(self) -> None:
-        """Finish what was asked for and let go."""
-        ...
-
-
-class Book:
+class SqliteBook:
     """The open file, ready for transactions."""
 
     def __init__(
@@ -95,7 +69,7 @@ class Book:
             self.connection.execute(f"PRAGMA synchronous = {level}")
             self._level = level
         with translated(self.path), transaction(self.connection, patient=patient):
-            tx = Transaction(self.connection, self.clock.now(), self.ageing_ms)
+            tx = SqliteTransaction(self.connection, self.clock.now(), self.ageing_ms)
             results = [write(tx, requests) for write, requests in writes]
             tx.settle()
             return results
@@ -108,25 +82,7 @@ class Book:
     def _read(self, query: Callable[..., Any], *arguments: Any) -> Any:
         self.connection.execute("BEGIN")
         try:
-            tx = Transaction(self.connection, self.clock.now(), self.ageing_ms)
+            tx = SqliteTransaction(self.connection, self.clock.now(), self.ageing_ms)
             return query(tx, *arguments)
         finally:
             self.connection.execute("ROLLBACK")
-
-
-class DirectWriter:
-    """Writes in the calling thread: for short-lived programs. Its coroutines never suspend."""
-
-    def __init__(self, book: Book) -> None:
-        self._book = book
-
-    async def write(self, demand: Demand) -> Any:
-        """Do one write in a transaction of its own."""
-        commit = self._book.commit_early if demand.open_early else self._book.commit
-        result = commit([(demand.write, [demand.request])])[0][0]
-        if isinstance(result, AcodeError):
-            raise result
-        return result
-
-    def stop(self) -> None:
-        """Nothing is outstanding."""

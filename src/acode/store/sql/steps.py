@@ -3,8 +3,8 @@
 from collections.abc import Collection
 from typing import Any
 
-from acode.store.sqlite.rows import step_value_from
-from acode.store.sqlite.transaction import Transaction
+from acode.store.sql.rows import step_value_from
+from acode.store.sql.transaction import Transaction
 
 
 def steps_of(tx: Transaction, task_ids: Collection[str]) -> dict[str, dict[str, Any]]:

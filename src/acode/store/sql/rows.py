@@ -77,6 +77,7 @@ def task_from(row: Row) -> Task:
         result=row[10] and _result(row[10]),
         error=row[11] and _failure(row[11]),
         cancel=row[12] and CancelWish(row[12]),
+        host_id=row[14],
     )
 
 
@@ -93,6 +94,7 @@ def settled_row(seq: int, task: Task) -> Row:
         text(task.result),
         text(task.error),
         task.cancel and task.cancel.value,
+        task.host_id,
     )
 
 
@@ -107,6 +109,7 @@ def attempt_from(row: Row) -> Attempt:
         ending=row[4] and _ending(row[4]),
         error=row[5] and _failure(row[5]),
         usage=row[6] and _usage(row[6]),
+        host_id=row[7],
     )
 
 
@@ -115,7 +118,14 @@ def open_attempt(task: Task) -> list[Attempt]:
     if task.status is not Status.RUNNING:
         return []
     worker_id, started_at = task.worker_id or "", task.started_at or 0
-    return [Attempt(number=task.last_attempt, worker_id=worker_id, started_at=started_at)]
+    return [
+        Attempt(
+            number=task.last_attempt,
+            worker_id=worker_id,
+            host_id=task.host_id,
+            started_at=started_at,
+        )
+    ]
 
 
 @sensible

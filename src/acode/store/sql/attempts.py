@@ -13,15 +13,15 @@ from acode.model.task import Lease, Task
 from acode.model.verdict import Fail, Report, RetryAt
 from acode.store import transitions
 from acode.store.base import Claim
-from acode.store.sqlite.claims import claim
-from acode.store.sqlite.completions import (
+from acode.store.sql.claims import claim
+from acode.store.sql.completions import (
     Accepted,
     complete,
     forget_steps,
     free_dependents,
     is_plain,
 )
-from acode.store.sqlite.rows import (
+from acode.store.sql.rows import (
     LEVEL,
     SEQ,
     TOKEN,
@@ -31,8 +31,8 @@ from acode.store.sqlite.rows import (
     task_from,
     text,
 )
-from acode.store.sqlite.steps import steps_of
-from acode.store.sqlite.transaction import Transaction
+from acode.store.sql.steps import steps_of
+from acode.store.sql.transaction import Transaction
 
 
 class Finish(NamedTuple):
@@ -133,6 +133,7 @@ def _attempt_row(one: _Ended) -> Row:
         text(report.ending),
         text(failure),
         text(report.usage),
+        before.host_id,
     )
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from acode.clock import ticks
 from acode.errors import DiskFull, StoreBusy, StoreUnusable
-from acode.store.sqlite.claims import claim
-from acode.store.sqlite.writer import Book, Demand, Write
+from acode.store.sql.claims import claim
+from acode.store.sql.writer import Book, Demand, Write
 
 MAX_GROUP = 1000
 """Requests in one commit; bounds the time that other processes wait for the lock."""

@@ -11,8 +11,7 @@ from acode.model.priority import Priority
 from acode.model.state import Status
 from acode.model.task import DeadLetter, Lease, Move, Record, Task
 from acode.store.base import BY_STATUS, Counts, TaskQuery
-from acode.store.sqlite.queries import sql
-from acode.store.sqlite.rows import (
+from acode.store.sql.rows import (
     SEQ,
     TOKEN,
     Row,
@@ -24,7 +23,7 @@ from acode.store.sqlite.rows import (
     sensible,
     task_from,
 )
-from acode.store.sqlite.transaction import Transaction
+from acode.store.sql.transaction import Transaction
 
 
 def resolve(tx: Transaction, prefix: str) -> str:
@@ -101,19 +100,20 @@ def _find(
     values: dict[str, Any] = {"limit": limit, "offset": offset}
     if statuses:
         values |= {f"status{n}": status.value for n, status in enumerate(statuses)}
-        where.append(f"status IN ({', '.join(f':status{n}' for n in range(len(statuses)))})")
+        slots = [tx.slot(f"status{n}") for n in range(len(statuses))]
+        where.append(f"status IN ({', '.join(slots)})")
     if query.priority is not None:
-        where.append("priority = :priority")
+        where.append(f"priority = {tx.slot('priority')}")
         values["priority"] = query.priority.level
     if query.workstream_id is not None:
-        where.append("workstream_id = :workstream_id")
+        where.append(f"workstream_id = {tx.slot('workstream_id')}")
         values["workstream_id"] = query.workstream_id
     if query.text:
-        where.append(sql("mentions"))
+        where.append(tx.compose("mentions"))
         values |= _mentioned(query.text)
     if query.sort.reverse:
         order = ", ".join(f"{column} DESC" for column in order.split(", "))
-    statement = sql("find", where=" AND ".join(where), order=order)
+    statement = tx.compose("find", where=" AND ".join(where), order=order)
     return [task_from(row) for row in tx.rows(statement, values)]
 
 
@@ -144,12 +144,14 @@ def arrivals(tx: Transaction, window: tuple[int, int]) -> int:
     return int(tx.value("arrivals", since=since, until=until))
 
 
-def leases(tx: Transaction) -> list[Lease]:
-    """Every lease that is out."""
-    return [_lease_from(row) for row in tx.all("leases")]
+def leases(tx: Transaction, host_id: str | None) -> list[Lease]:
+    """Every lease that is out, or those of one host."""
+    rows = tx.all("leases") if host_id is None else tx.all("leases_of", host_id=host_id)
+    return [lease_from(row) for row in rows]
 
 
-def _lease_from(row: Row) -> Lease:
+def lease_from(row: Row) -> Lease:
+    """A lease from the columns, the token and the sequence number."""
     task = task_from(row)
     return Lease(
         task=task, number=task.last_attempt, token=row[TOKEN], worker_id=task.worker_id or ""
@@ -193,11 +195,7 @@ _RULES = {
 
 def check(tx: Transaction) -> list[str]:
     """Everything that is wrong, in words."""
-    wrong = [str(row[0]) for row in tx.rows("PRAGMA integrity_check", {}) if row[0] != "ok"]
-    wrong += [
-        f"a row of {row[0]} points to a row of {row[2]} that is not there"
-        for row in tx.rows("PRAGMA foreign_key_check", {})
-    ]
+    wrong = tx.damage()
     wrong += [
         f"{row[2]} {row[0]} tasks of level {row[1]} are noted, {row[3]} are there"
         for row in tx.all("wrong_tallies")

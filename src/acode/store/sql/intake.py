@@ -8,8 +8,8 @@ from acode.model.state import Status
 from acode.model.task import Submission, Task
 from acode.store.admission import Present, Standing, admit
 from acode.store.base import Added
-from acode.store.sqlite.rows import sensible, text
-from acode.store.sqlite.transaction import Transaction
+from acode.store.sql.rows import sensible, text
+from acode.store.sql.transaction import Transaction
 
 _STANDINGS = {status: Standing(status) for status in Status}
 # Reading the value of a member takes as long as making a row of it.
@@ -40,7 +40,7 @@ class _Intake:
         self.tx = tx
         self.tasks: list[Any] = []
         self.dependencies: list[Any] = []
-        self._next_seq: int = tx.value("next_seq")
+        self._fresh = tx.fresh_seqs(sum(len(one.submissions) for one in additions))
         self._waiting = tx.waiting()
         self._standings: dict[str, Standing] = {}
         self._seqs: dict[str, int] = {}
@@ -82,8 +82,7 @@ class _Intake:
         return admitted.added
 
     def _place(self, task: Task) -> None:
-        self._seqs[task.id] = self._next_seq
-        self._next_seq += 1
+        self._seqs[task.id] = next(self._fresh)
         self._waiting += 1
         self._standings[task.id] = _STANDINGS[task.status]
         if task.spec.key is not None:

@@ -8,8 +8,8 @@ from acode.model.state import FINISHED, Status
 from acode.model.task import Record, Task
 from acode.store import transitions
 from acode.store.base import Tidied
-from acode.store.sqlite.reads import record
-from acode.store.sqlite.rows import (
+from acode.store.sql.reads import record
+from acode.store.sql.rows import (
     SEQ,
     TOKEN,
     Row,
@@ -19,7 +19,7 @@ from acode.store.sqlite.rows import (
     task_from,
     text,
 )
-from acode.store.sqlite.transaction import Transaction
+from acode.store.sql.transaction import Transaction
 
 R = TypeVar("R")
 T = TypeVar("T")

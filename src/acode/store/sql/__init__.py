@@ -1,0 +1,1 @@
+"""What the SQL engines share: every write and read, in terms of named queries."""

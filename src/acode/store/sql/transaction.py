@@ -1,0 +1,116 @@
+"""One commit: named queries, a moment, and what changes with every write."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from acode.model.state import Status
+from acode.store.sql.rows import Row
+
+_WAITING = (Status.PENDING.value, Status.BLOCKED.value)
+
+
+class Transaction:
+    """Runs named queries; whoever opened it commits. Each engine says how."""
+
+    __slots__ = ("_moves", "_tallies", "ageing_ms", "now")
+
+    def __init__(self, now: int, ageing_ms: int) -> None:
+        self.now = now
+        self.ageing_ms = ageing_ms
+        self._tallies: dict[tuple[str, int], int] = {}
+        self._moves: list[Row] = []
+
+    # What an engine brings.
+
+    def all(self, name: str, **parameters: Any) -> list[Row]:
+        """Every row."""
+        raise NotImplementedError
+
+    def compose(self, name: str, **parts: str) -> str:
+        """A statement that is put together."""
+        raise NotImplementedError
+
+    def rows(self, statement: str, parameters: dict[str, Any]) -> list[Row]:
+        """Every row of a statement that was put together."""
+        raise NotImplementedError
+
+    def value(self, name: str, **parameters: Any) -> Any:
+        """The first column of the first row; None without one."""
+        raise NotImplementedError
+
+    def run(self, name: str, **parameters: Any) -> int:
+        """A write; says how many rows it changed."""
+        raise NotImplementedError
+
+    def put(self, name: str, rows: Sequence[Row]) -> list[Row]:
+        """A set-based write; the rows that it returns, if it returns any."""
+        raise NotImplementedError
+
+    @property
+    def moment(self) -> int | None:
+        """The present moment for leases; None leaves it to the clock of the server."""
+        return self.now
+
+    def slot(self, name: str) -> str:
+        """How a parameter of this name is written in a statement."""
+        raise NotImplementedError
+
+    def fresh_seqs(self, count: int) -> Iterator[int]:
+        """Sequence numbers for at least so many new tasks."""
+        raise NotImplementedError
+
+    def windows(self, limit: int) -> tuple[int, ...]:
+        """How far a claim looks for so many tasks; it looks further while it finds too few."""
+        raise NotImplementedError
+
+    def abandoned(self, host_id: str) -> list[Row]:
+        """The leases of hosts whose time is up, locked for this host, which must be in time."""
+        raise NotImplementedError
+
+    def damage(self) -> list[str]:
+        """What the engine itself finds wrong."""
+        raise NotImplementedError
+
+    def bump(self, changes: list[tuple[str, int, int]]) -> None:
+        """Change tallies: status, priority level, by how much."""
+        raise NotImplementedError
+
+    # What all of them share.
+
+    def among(self, name: str, values: Iterable[Any]) -> list[Row]:
+        """Every row of a query about a set of values, each given once."""
+        return self.put(name, [(value,) for value in values])
+
+    def count(self, was: str | None, became: str | None, level: int, n: int = 1) -> None:
+        """Note that `n` tasks of this priority level went from one status to another."""
+        if was is not None:
+            self._tallies[was, level] = self._tallies.get((was, level), 0) - n
+        if became is not None:
+            self._tallies[became, level] = self._tallies.get((became, level), 0) + n
+
+    def note_move(self, seq: int, was: str | None, became: str, actor: str, reason: str) -> None:
+        """Note a line of a task's history."""
+        self._moves.append((seq, was, became, self.now, actor, reason))
+
+    def waiting(self) -> int:
+        """Tasks that wait, those of this transaction included."""
+        noted = sum(n for (status, _), n in self._tallies.items() if status in _WAITING)
+        return int(self.value("waiting") or 0) + noted
+
+    def write_moves(self) -> None:
+        """Write the noted lines of history, for whoever reads or removes them."""
+        self.put("insert_history", self._moves)
+        self._moves.clear()
+
+    def settle(self) -> None:
+        """Write what was noted; the last thing before the commit."""
+        self.write_moves()
+        self.bump([(*key, n) for key, n in self._tallies.items() if n])
+
+
+def tally(levels: Iterable[int]) -> dict[int, int]:
+    """How many there are of each priority level. `Counter` takes longer for a few."""
+    counted: dict[int, int] = {}
+    for level in levels:
+        counted[level] = counted.get(level, 0) + 1
+    return counted
