@@ -24,7 +24,7 @@ MAX_FUNCTION_LINES = 60
 # Rooms that are planned have their row already.
 BASICS = {"model", "errors", "clock", "ids"}
 INNER = {"policy", "store", "runner", "workspace", "observe", "sockets", *BASICS}
-READERS = {"reading", "settings", "spec", "project", "keys"}
+READERS = {"reading", "settings", "spec", "project", "keys", "hosts"}
 TELLERS = {"views", "human", "why"}
 ROOMS: dict[str, set[str]] = {
     "acode": {"embedded", "runner", "policy", "model", "errors"},
@@ -43,12 +43,13 @@ ROOMS: dict[str, set[str]] = {
     "spec": {"reading", "policy", *BASICS},
     "project": {"reading", *BASICS},
     "keys": {"project", *BASICS},
+    "hosts": {"project", *BASICS},
     "views": {"store", "policy", "observe", *BASICS},
     "human": set(),
     "why": {"human", "views", "store", *BASICS},
     "worker": INNER - {"store"},
-    "engine": {"worker", "settings", "project", "keys", *INNER},
-    "app": {"engine", "settings", "project", "keys", *INNER},
+    "engine": {"worker", "settings", "project", "keys", "hosts", *INNER},
+    "app": {"engine", "settings", "project", "keys", "hosts", *INNER},
     "embedded": {"app", "worker", "engine", "settings", *INNER},
     "testing": {"acode", "embedded", *BASICS},
     "tui": {"app", "engine", *TELLERS, *READERS, *INNER},

@@ -82,6 +82,7 @@ def _outcome(view: View) -> dict[str, str | None]:
     return {
         "Took": None if view["durationMs"] is None else span(view["durationMs"]),
         "Worker": view["workerId"] and f"worker-{view['workerId']}",
+        "Host": view["host"],
         "Exit code": None if view["exitCode"] is None else str(view["exitCode"]),
         "Error": error and f"{error['code']} ({error['category']}): {error['message']}",
         "Hint": error and error["hint"],

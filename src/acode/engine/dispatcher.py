@@ -12,6 +12,7 @@ from acode.engine.circuits import Circuits
 from acode.engine.pauses import Pauses
 from acode.engine.port import Assigner
 from acode.engine.roster import Roster, Slot
+from acode.engine.tenure import Tenure
 from acode.errors import AcodeError, LeaseLost
 from acode.model.ending import Exited, Lost, Released
 from acode.model.event import PoolNote, TaskAssigned, TaskEnded, TaskRefused
@@ -53,7 +54,9 @@ class Dispatcher:
         clock: Clock,
         events: Events,
         pauses: Pauses | None = None,
+        tenure: Tenure | None = None,
     ) -> None:
+        self._tenure = tenure or Tenure()
         self._store = store
         self._roster = roster
         self._orders = orders
@@ -100,6 +103,8 @@ class Dispatcher:
         """Why no task is begun at the moment although there may be some."""
         if ticks() < self._setback_over:
             return self._setback
+        if self._tenure.is_over:
+            return f"this host is cut off from the queue: {self._trouble or 'no renewal'}"
         return self._trouble or (self.hold.reason if self.hold else None)
 
     def _complain(self, error: AcodeError) -> None:
@@ -115,7 +120,7 @@ class Dispatcher:
         return free[: max(0, most - len(self._roster.busy()))]
 
     def _is_claiming(self) -> bool:
-        return self.accepting and ticks() >= self._setback_over
+        return self.accepting and ticks() >= self._setback_over and not self._tenure.is_over
 
     def _goes_on(self) -> bool:
         """Whether whoever is done may have another task at once."""
@@ -154,6 +159,7 @@ class Dispatcher:
             len(slots),
             lambda tasks: match(tasks, idle, self._affinity, allowances),
             [*held, *self.pauses.held()],
+            self._tenure.host_id,
         )
 
     async def _hand_over(self, lease: Lease) -> None:

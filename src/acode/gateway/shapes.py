@@ -184,6 +184,7 @@ class WorkerShape(Answer):
     restarts: Number
     containerId: str | None  # noqa: N815
     resources: Usage
+    host: str
 
 
 class PoolShape(Answer):
@@ -201,6 +202,8 @@ class PoolShape(Answer):
     resources: Usage
     backpressure: str | None
     apiUrl: str | None  # noqa: N815
+    host: str | None
+    hosts: list[dict[str, Any]]
     workers: list[WorkerShape]
 
 

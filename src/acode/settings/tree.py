@@ -285,6 +285,11 @@ class Store(Section, frozen=True):
 
     url: str | None = None
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether several machines can have the queue in common."""
+        return self.url is not None and self.url.startswith("postgresql://")
+
 
 class Api(Section, frozen=True):
     """The HTTP door."""

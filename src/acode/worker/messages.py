@@ -17,6 +17,15 @@ from acode.runner.container.seat import Seat, Wanted
 from acode.runner.sandbox import Level, Network
 
 
+class Tenure(msgspec.Struct, frozen=True):
+    """Until when nobody else can have got the tasks of this host."""
+
+    until: float
+    """In seconds since the machine was started; by then nothing of an attempt may be left."""
+    grace: float
+    """So long before that an attempt is asked to end."""
+
+
 class Check(msgspec.Struct, frozen=True):
     """A command that decides whether what the task claims to have done is done."""
 
@@ -56,6 +65,8 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Directories outside of the workspace that this command may write to."""
     is_function: bool = False
     """Whether the command calls a Python function and tells what it gives back."""
+    tenure: Tenure | None = None
+    """How long it may go on unless there is word from the daemon; None is for ever."""
 
     @property
     def is_plain(self) -> bool:
@@ -122,6 +133,7 @@ class Action(StrEnum):
     SHUTDOWN = "shutdown"
     ACKNOWLEDGE = "acknowledge"
     LIMIT = "limit"
+    EXTEND = "extend"
     FORK = "fork"
 
 
@@ -130,6 +142,8 @@ class Why(StrEnum):
 
     CANCEL = "cancel"
     RELEASE = "release"
+    SILENCE = "silence"
+    """Its host could not tell the store in time that it is there."""
 
 
 class Control(msgspec.Struct, frozen=True, kw_only=True):

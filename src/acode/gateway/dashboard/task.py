@@ -171,6 +171,7 @@ def _facts(view: View, now: int) -> dict[str, str | None]:
         "Ended": view["completedAt"] and moment(view["completedAt"], now),
         "Took": None if took is None else span(took),
         "Worker": view["workerId"] and f"<code>worker-{view['workerId']}</code>",
+        "Host": view["host"] and escape(view["host"]),
         "Exit code": None if view["exitCode"] is None else str(view["exitCode"]),
         "Error": error and escape(f"{error['code']}: {error['message']}"),
         "Hint": error and escape(error["hint"]),
