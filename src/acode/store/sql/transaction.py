@@ -63,6 +63,10 @@ class Transaction:
         """How far a claim looks for so many tasks; it looks further while it finds too few."""
         raise NotImplementedError
 
+    def hold_dependents(self, completed: Sequence[int]) -> bool:
+        """Keep others from freeing what waits for these; whether there may be something."""
+        raise NotImplementedError
+
     def abandoned(self, host_id: str) -> list[Row]:
         """The leases of hosts whose time is up, locked for this host, which must be in time."""
         raise NotImplementedError

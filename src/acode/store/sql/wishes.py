@@ -99,7 +99,7 @@ def drop(tx: Transaction, wish: Wish) -> Task:
 
 
 def _task(tx: Transaction, task_id: str) -> tuple[Task, int]:
-    rows: list[Row] = tx.all("one", id=task_id)
+    rows: list[Row] = tx.all("one_to_write", id=task_id)
     if not rows:
         raise TaskNotFound(f"no task has the id {task_id}")
     return task_from(rows[0]), rows[0][SEQ]
@@ -123,7 +123,7 @@ def pause(tx: Transaction, wish: tuple[bool, str]) -> bool:
 
 def save_step(tx: Transaction, wish: StepValue) -> None:
     """Keep a step's value, if the attempt is still the current one."""
-    rows = tx.all("one", id=wish.task_id)
+    rows = tx.all("one_to_write", id=wish.task_id)
     if not rows or rows[0][TOKEN] != wish.token:
         raise LeaseLost(f"the attempt of task {wish.task_id} is not current")
     value = text(wish.value) or "null"

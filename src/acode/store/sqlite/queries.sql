@@ -115,6 +115,9 @@ WHERE +tasks.status = 'running';
 -- name: one
 SELECT {columns}, token, tasks.seq FROM tasks WHERE tasks.id = :id;
 
+-- name: one_to_write
+SELECT {columns}, token, tasks.seq FROM tasks WHERE tasks.id = :id;
+
 -- name: some
 WITH given (seq) AS (VALUES {rows})
 SELECT {columns}, token, tasks.seq FROM given CROSS JOIN tasks ON tasks.seq = given.seq;

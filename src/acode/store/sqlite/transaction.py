@@ -71,6 +71,10 @@ class SqliteTransaction(Transaction):
         """Exactly so far: nobody else claims meanwhile."""
         return (limit,)
 
+    def hold_dependents(self, _completed: Sequence[int]) -> bool:
+        """Nobody else writes meanwhile."""
+        return True
+
     def abandoned(self, _host_id: str) -> list[Row]:
         """None: on one machine, death is proven and no time runs out."""
         return []

@@ -1,0 +1,163 @@
+"""The open database: transactions that are tried again, and a line that is made again."""
+
+import secrets
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import psycopg
+from psycopg import Connection, errors
+
+from acode.clock import Clock, RemoteClock, ticks
+from acode.errors import AcodeError, StoreUnavailable
+from acode.store.postgres.address import Address
+from acode.store.postgres.connection import Line, connect, translated
+from acode.store.postgres.transaction import PostgresTransaction, statement
+from acode.store.sql.writer import Writes
+
+SHARDS = 32
+TRIES = 20
+FIRST_REST_SECONDS, LONGEST_REST_SECONDS = 0.1, 5.0
+_AGAIN = (errors.DeadlockDetected, errors.SerializationFailure, errors.UniqueViolation)
+"""Somebody else was quicker. Nothing was written, and the next try sees what they wrote."""
+
+
+class PostgresBook:
+    """One connection at a time, for one thread."""
+
+    def __init__(self, address: Address, clock: Clock | None, ageing_ms: int) -> None:
+        self.address = address
+        self.server_clock = RemoteClock()
+        self.shard = secrets.randbelow(SHARDS)
+        self.name = secrets.token_hex(8)
+        """By which our own rings are known."""
+        self._clock = clock
+        self._ageing_ms = ageing_ms
+        self._line: Line | None = None
+        self._rest = FIRST_REST_SECONDS
+        self._not_before = 0.0
+        self._trouble: AcodeError | None = None
+
+    # The line.
+
+    def line(self) -> Line:
+        """The line, made again if it broke; not tried more often than makes sense."""
+        if self._line is not None and not self._line.connection.closed:
+            return self._line
+        if self._trouble is not None and ticks() < self._not_before:
+            raise self._trouble
+        try:
+            self._line = connect(self.address, self.server_clock)
+        except AcodeError as error:
+            self._trouble, self._not_before = error, ticks() + self._rest
+            self._rest = min(LONGEST_REST_SECONDS, self._rest * 2)
+            raise
+        self._trouble, self._rest = None, FIRST_REST_SECONDS
+        return self._line
+
+    def close(self) -> None:
+        """Let go."""
+        if self._line is not None:
+            self._line.connection.close()
+
+    def _hang_up(self) -> None:
+        self.close()
+        self._line = None
+
+    # Writing.
+
+    def commit_early(self, writes: Writes) -> list[Sequence[Any]]:
+        """The server waits for its disk as it sees fit."""
+        return self.commit(writes)
+
+    def commit(self, writes: Writes, *, patient: bool = True) -> list[Sequence[Any]]:  # noqa: ARG002 -- nobody keeps us waiting
+        """Run writes in one transaction; again if others were quicker or the line broke."""
+        with translated(self.address):
+            for _ in range(TRIES):
+                connection = self.line().connection
+                try:
+                    return self._commit(connection, writes)
+                except _AGAIN as error:
+                    last: psycopg.Error = error
+                except psycopg.OperationalError as error:
+                    if not connection.broken:
+                        raise
+                    last = error
+                    self._hang_up()
+            raise last
+
+    def _commit(self, connection: Connection, writes: Writes) -> list[Sequence[Any]]:
+        connection.execute(statement("begin"))
+        try:
+            tx = self._transaction(connection)
+            results = [write(tx, requests) for write, requests in writes]
+            tx.settle()
+        except BaseException:
+            _roll_back(connection)
+            raise
+        self._end(connection, tx.xid)
+        if tx.rings:
+            self._ring()
+        return results
+
+    def _end(self, connection: Connection, xid: str | None) -> None:
+        try:
+            connection.execute(b"COMMIT")
+        except psycopg.OperationalError:
+            if not connection.broken or xid is None or not self._was_committed(xid):
+                raise
+
+    def _was_committed(self, xid: str) -> bool:
+        """What became of a transaction whose end we did not hear."""
+        self._hang_up()
+        while True:
+            row = self.line().connection.execute(statement("fate"), {"xid": xid}).fetchone()
+            if row is None or row[0] != "in progress":
+                return row is not None and row[0] == "committed"
+
+    def _ring(self) -> None:
+        """Wake idle pools; a ring that is lost costs them a poll."""
+        try:
+            self.line().connection.execute(statement("ring"), {"who": self.name})
+        except (psycopg.Error, AcodeError):
+            self._hang_up()
+
+    def _transaction(self, connection: Connection) -> PostgresTransaction:
+        moment = None if self._clock is None else self._clock.now()
+        now = self.server_clock.now() if moment is None else moment
+        return PostgresTransaction(connection, now, moment, self._ageing_ms, self.shard)
+
+    # Reading.
+
+    def read(self, query: Callable[..., Any], *arguments: Any) -> Any:
+        """Run a query on one consistent state."""
+        return self._read("begin_read", query, *arguments)
+
+    def read_on(self, query: Callable[..., Any], *arguments: Any) -> Any:
+        """Run a query each of whose statements sees the newest state."""
+        return self._read("begin", query, *arguments)
+
+    def _read(self, begin: str, query: Callable[..., Any], *arguments: Any) -> Any:
+        with translated(self.address):
+            for again in (True, False):
+                connection = self.line().connection
+                try:
+                    return self._look(connection, begin, query, *arguments)
+                except psycopg.OperationalError:
+                    if not connection.broken or not again:
+                        raise
+                    self._hang_up()
+        raise StoreUnavailable(f"{self.address.shown}: the connection breaks again and again")
+
+    def _look(
+        self, connection: Connection, begin: str, query: Callable[..., Any], *arguments: Any
+    ) -> Any:
+        connection.execute(statement(begin))
+        try:
+            return query(self._transaction(connection), *arguments)
+        finally:
+            _roll_back(connection)
+
+
+def _roll_back(connection: Connection) -> None:
+    if not connection.broken:
+        connection.execute(b"ROLLBACK")

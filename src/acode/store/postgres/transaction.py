@@ -1,0 +1,129 @@
+"""How PostgreSQL runs the named queries."""
+
+import os
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any
+
+from psycopg import Connection
+
+from acode.model.state import Status
+from acode.store.sql.queries import Queries
+from acode.store.sql.rows import Row
+from acode.store.sql.transaction import Transaction
+
+QUERIES = Queries(os.path.join(os.path.dirname(__file__), "queries.sql"))
+NEAR, FAR = 8, 64
+"""A claim looks so much further than it needs, and so many times further when that is not enough
+because others are claiming the same tasks."""
+DAY_MS = 86_400_000
+_RINGING = {"wish_end", "set_paused", "unset_paused"}
+
+
+class PostgresTransaction(Transaction):
+    """A transaction of one connection."""
+
+    __slots__ = ("_connection", "_moment", "_shard", "rings", "xid")
+
+    def __init__(
+        self, connection: Connection, now: int, moment: int | None, ageing_ms: int, shard: int
+    ) -> None:
+        super().__init__(now, ageing_ms)
+        self._connection = connection
+        self._moment = moment
+        self._shard = shard
+        self.rings = False
+        """Whether an idle pool should look at what was written."""
+        self.xid: str | None = None
+        """The number by which to ask what became of it."""
+
+    @property
+    def moment(self) -> int | None:
+        """None: leases run by the server's clock. A test brings its own."""
+        return self._moment
+
+    def all(self, name: str, **parameters: Any) -> list[Row]:
+        """Every row."""
+        return self._connection.execute(statement(name), parameters).fetchall()
+
+    def compose(self, name: str, **parts: str) -> str:
+        """A statement that is put together."""
+        return _composed(name, **parts).decode()
+
+    def rows(self, statement: str, parameters: dict[str, Any]) -> list[Row]:
+        """Every row of a statement that was put together."""
+        return self._connection.execute(statement.encode(), parameters).fetchall()
+
+    def value(self, name: str, **parameters: Any) -> Any:
+        """The first column of the first row; None without one."""
+        row = self._connection.execute(statement(name), parameters).fetchone()
+        return row and row[0]
+
+    def run(self, name: str, **parameters: Any) -> int:
+        """A write; says how many rows it changed."""
+        self.rings = self.rings or name in _RINGING
+        return self._connection.execute(statement(name), parameters).rowcount
+
+    def put(self, name: str, rows: Sequence[Row]) -> list[Row]:
+        """A set-based write; the rows that it returns, if it returns any."""
+        if not rows:
+            return []
+        columns = [list(column) for column in zip(*rows, strict=True)]
+        cursor = self._connection.execute(statement(name), columns)
+        return cursor.fetchall() if cursor.description else []
+
+    def slot(self, name: str) -> str:
+        """How a parameter of this name is written in a statement."""
+        return f"%({name})s"
+
+    def fresh_seqs(self, count: int) -> Iterator[int]:
+        """Sequence numbers for new tasks; those that are not used stay unused."""
+        return iter([row[0] for row in self.all("fresh_seqs", count=count)])
+
+    def windows(self, limit: int) -> tuple[int, ...]:
+        """A little further than needed, then much further."""
+        return (limit + NEAR, (limit + NEAR) * FAR)
+
+    def hold_dependents(self, completed: Sequence[int]) -> bool:
+        """Lock what waits for these."""
+        return bool(self.among("hold_dependents", completed))
+
+    def abandoned(self, host_id: str) -> list[Row]:
+        """The leases of hosts whose time is up."""
+        if not self.value("host_is_in_time", id=host_id, now=self._moment):
+            return []
+        self.run("lose_hosts", id=host_id, now=self._moment)
+        self.run("forget_hosts", age=DAY_MS, now=self._moment)
+        return self.all("abandoned")
+
+    def damage(self) -> list[str]:
+        """Rows that point to nothing."""
+        return [
+            f"a row of {row[0]} points to a task that is not there" for row in self.all("orphans")
+        ]
+
+    def write_moves(self) -> None:
+        """Write the noted lines of history, marked as being on their way."""
+        if self._moves:
+            self.rings = self.rings or any(move[2] == Status.PENDING for move in self._moves)
+            self.value("hold_newest")
+        super().write_moves()
+
+    def bump(self, changes: list[tuple[str, int, int]]) -> None:
+        """Change tallies of our own shard, in one order, so that nobody waits in a circle."""
+        if changes:
+            statuses, levels, amounts = (list(each) for each in zip(*sorted(changes), strict=True))
+            self.xid = self.value(
+                "bump_tally", shard=self._shard, statuses=statuses, levels=levels, changes=amounts
+            )
+
+
+@cache
+def statement(name: str) -> bytes:
+    """A named query. As bytes: the driver takes no text that was put together at run time."""
+    return QUERIES.sql(name).encode()
+
+
+@cache
+def _composed(name: str, **parts: str) -> bytes:
+    return QUERIES.sql(name, **parts).encode()
