@@ -25,7 +25,7 @@ MAX_FUNCTION_LINES = 60
 BASICS = {"model", "errors", "clock", "ids"}
 INNER = {"policy", "store", "runner", "workspace", "observe", "sockets", *BASICS}
 READERS = {"reading", "settings", "spec", "project", "keys", "hosts"}
-TELLERS = {"views", "human", "why"}
+TELLERS = {"views", "human", "why", "peers"}
 ROOMS: dict[str, set[str]] = {
     "acode": {"embedded", "runner", "policy", "model", "errors"},
     "errors": set(),
@@ -44,6 +44,7 @@ ROOMS: dict[str, set[str]] = {
     "project": {"reading", *BASICS},
     "keys": {"project", *BASICS},
     "hosts": {"project", *BASICS},
+    "peers": {"store", "observe", *BASICS},
     "views": {"store", "policy", "observe", *BASICS},
     "human": set(),
     "why": {"human", "views", "store", *BASICS},

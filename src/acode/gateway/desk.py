@@ -6,7 +6,7 @@ from acode.errors import PoolNotRunning
 from acode.gateway.daemon import Daemon
 from acode.gateway.follow import Follower
 from acode.hosts import known_host_id
-from acode.keys import token
+from acode.keys import peer_key, token
 from acode.model.task import Task
 from acode.project import Project
 from acode.settings import Settings
@@ -26,7 +26,7 @@ class Desk:
         self.guard, self.ceilings = app.guard, app.ceilings
         self.clock: Clock = app.clock
         self.url = url
-        self.token = token(app.project)
+        self.token, self.peer_key = token(app.project), peer_key(app.project)
         self.daemon = Daemon(app.project.control_socket)
         self.store: Store = app.grouped_store()
         self.archive: Store = app.grouped_store()
