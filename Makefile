@@ -47,7 +47,7 @@ clean: ## remove what the other targets made
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(VENV)/.installed: pyproject.toml constraints.txt tools/setup.sh
-	sh tools/setup.sh $(VENV) test,check,web,tui
+	sh tools/setup.sh $(VENV) test,check,postgres,web,tui
 	@touch $@
 
 $(VENV)/.components: $(VENV)/.installed tools/components.sh
@@ -55,5 +55,5 @@ $(VENV)/.components: $(VENV)/.installed tools/components.sh
 	@touch $@
 
 $(VENV)/.installed-bench: $(VENV)/.installed
-	sh tools/setup.sh $(VENV) test,check,bench,web,tui
+	sh tools/setup.sh $(VENV) test,check,bench,postgres,web,tui
 	@touch $@

@@ -51,7 +51,7 @@ ROOMS: dict[str, set[str]] = {
     "worker": INNER - {"store"},
     "engine": {"worker", "settings", "project", "keys", "hosts", *INNER},
     "app": {"engine", "settings", "project", "keys", "hosts", *INNER},
-    "embedded": {"app", "worker", "engine", "settings", *INNER},
+    "embedded": {"app", "worker", "engine", "settings", "hosts", *INNER},
     "testing": {"acode", "embedded", *BASICS},
     "tui": {"app", "engine", *TELLERS, *READERS, *INNER},
     "gateway": {"acode", "app", "engine", *TELLERS, *READERS, *INNER},

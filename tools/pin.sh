@@ -6,7 +6,7 @@ fresh=$(mktemp -d)
 trap 'rm -rf "$fresh"' EXIT
 
 python3 -m venv "$fresh"
-"$fresh/bin/python" -m pip install --quiet hatchling editables ".[test,check,bench,web,tui]"
+"$fresh/bin/python" -m pip install --quiet hatchling editables ".[test,check,bench,postgres,web,tui]"
 {
     echo "# Versions that acode is tested with; 'make pin' writes this file."
     "$fresh/bin/python" -m pip freeze --exclude acode | grep -v '[@#]'

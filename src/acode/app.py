@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from acode import project as projects
 from acode.clock import Clock, SystemClock
-from acode.errors import ConfigError
 from acode.model.priority import MINUTE_MS
 from acode.store.base import Store
 
 if TYPE_CHECKING:
+    from acode.model.task import Submission
     from acode.policy.commands import Guard
     from acode.policy.limits import Ceilings
     from acode.settings import Settings
-    from acode.store.sqlite import SqliteStore
+    from acode.store.sql.store import SqlStore
 
 
 class App:
@@ -33,7 +33,7 @@ class App:
         self.clock = clock or SystemClock()
         self._config = config
         self._environ = environ
-        self._store: SqliteStore | None = None
+        self._store: SqlStore | None = None
 
     @classmethod
     def find(cls, *, project: str | None, config: str | None, environ: Mapping[str, str]) -> "App":
@@ -73,18 +73,24 @@ class App:
 
         return task_ceilings(self.settings)
 
-    def store(self) -> "SqliteStore":
+    def store(self) -> "SqlStore":
         """The store, made if it is not there yet."""
         if self._store is None:
             self.project.prepare()
             self._store = self._open()
         return self._store
 
-    def existing_store(self) -> "SqliteStore | None":
-        """The store if there is one; a look never makes it."""
-        if self._store is None and os.path.exists(self.project.queue_db):
+    def existing_store(self) -> "SqlStore | None":
+        """The store if there is one; a look never makes a file."""
+        if self._store is None and self._is_there():
             self._store = self._open()
         return self._store
+
+    def _is_there(self) -> bool:
+        from acode.store.opening import file_of, is_shared
+
+        url = self.settings.store.url
+        return is_shared(url) or os.path.exists(file_of(url, self.project.queue_db))
 
     def reader(self) -> Store:
         """A store to look into: an empty one where there is none."""
@@ -93,23 +99,30 @@ class App:
 
         return self.existing_store() or SqliteStore.open(":memory:", self.clock, grouped=False)
 
-    def grouped_store(self) -> "SqliteStore":
+    def grouped_store(self) -> "SqlStore":
         """A store for a process that serves many: the caller closes it."""
         self.project.prepare()
         return self._open(grouped=True)
 
-    def _open(self, *, grouped: bool = False) -> "SqliteStore":
-        from acode.store.sqlite import SqliteStore
+    def _open(self, *, grouped: bool = False) -> "SqlStore":
+        from acode.store.opening import open_store
 
         settings = self.settings
-        if settings.store.url is not None:
-            raise ConfigError("store.url: this version keeps the queue in .agent/queue.db only")
-        return SqliteStore.open(
+        return open_store(
+            settings.store.url,
             self.project.queue_db,
             self.clock,
-            ageing_ms=round(settings.tasks.ageing_minutes * MINUTE_MS),
+            round(settings.tasks.ageing_minutes * MINUTE_MS),
             grouped=grouped,
         )
+
+    def pinned(self, submissions: "list[Submission]") -> "list[Submission]":
+        """What is about to be added; where machines share the queue, with the commit it means."""
+        if not self.settings.store.is_shared:
+            return submissions
+        from acode.workspace.pinning import pin
+
+        return pin(submissions, self.project.root)
 
     async def close(self) -> None:
         """Let go of what was opened."""

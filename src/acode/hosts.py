@@ -25,12 +25,17 @@ def my_host_id(project: Project, now: int) -> str:
     known = known_host_id(project)
     if known is not None:
         return known
-    identity = _look(project, f"{_plain(os.uname().nodename)}-{new_id(now)}")
+    identity = _look(project, new_host_id(now))
     draft = f"{project.host_file}.{os.getpid()}"
     with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         file.write(msgspec.json.encode(identity))
     os.replace(draft, project.host_file)
     return identity.id
+
+
+def new_host_id(now: int) -> str:
+    """An id that nobody has had; the name of the machine is part of it."""
+    return f"{_plain(os.uname().nodename)}-{new_id(now)}"
 
 
 def known_host_id(project: Project) -> str | None:

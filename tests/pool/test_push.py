@@ -68,6 +68,7 @@ def test_a_failed_push_loses_nothing_and_is_tried_again(shared: Shared) -> None:
     eventually(lambda: shared.at_remote(f"acode/{task}"))
     notes = shared.project.agent / "run" / "push"
     eventually(lambda: not list(notes.iterdir()))
+    assert shared.project.show(task)["push"] == {"remote": "origin", "problem": None}
 
 
 def test_a_task_that_failed_pushes_nothing(shared: Shared) -> None:

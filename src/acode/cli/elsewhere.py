@@ -46,9 +46,12 @@ def printed(context: Context, task_id: str, since: int, number: int | None) -> I
     if number is not None:
         wanted = tuple(each for each in record.attempts if each.number == number)
         record = Record(record.task, wanted, ())
-    for place in peers.places(record, own_id(context)):
+    found = peers.places(record, own_id(context))
+    for place in found:
         if place is None:
             yield from read(path, since)
+        elif len(found) == 1:
+            yield from peers.log_lines(host_of(context, place), task_id)
         else:
             yield from _elsewhere(context, place, task_id)
 

@@ -87,9 +87,13 @@ def _described(store: Mapping[str, Any] | None) -> dict[str, str | None]:
         return {"Store": "none yet; acode task add makes one"}
     return {
         "Store": store["path"],
-        "Size": f"{size(store['bytes'])}, and {size(store['walBytes'])} of WAL",
+        "Size": size(store["bytes"]) + _of_wal(store),
         "Schema": str(store["schemaVersion"]),
     }
+
+
+def _of_wal(store: Mapping[str, Any]) -> str:
+    return f", and {size(store['walBytes'])} of WAL" if "walBytes" in store else ""
 
 
 def _counted(counts: Counts, now: int) -> dict[str, str | None]:

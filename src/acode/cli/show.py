@@ -9,6 +9,7 @@ from acode.cli.context import Context, drive
 from acode.cli.render import Column
 from acode.clock import iso
 from acode.human import ago, number, size, span
+from acode.ids import host_name
 from acode.model.task import Attempt, Move, Task
 from acode.views import View, attempt_view, task_view
 
@@ -35,7 +36,9 @@ def show(context: Context) -> int:
     screen.fields({**_asked(view), **_times(record.task, now), **_outcome(view)})
     if record.attempts:
         screen.heading("Attempts")
-        screen.table(ATTEMPTS, [_attempt(attempt, now) for attempt in record.attempts])
+        several = len({attempt.host_id for attempt in record.attempts}) > 1
+        columns = (*ATTEMPTS, Column("HOST")) if several else ATTEMPTS
+        screen.table(columns, [_attempt(each, now, several=several) for each in record.attempts])
     screen.heading("History")
     screen.table(HISTORY, [_move(move, now) for move in record.history])
     return 0
@@ -116,7 +119,7 @@ def _agent(run: View) -> str:
     return "\n".join(filter(None, [", ".join(filter(None, parts)), run["result"]]))
 
 
-def _attempt(attempt: Attempt, now: int) -> list[str]:
+def _attempt(attempt: Attempt, now: int, *, several: bool) -> list[str]:
     ended, usage = attempt.ended_at, attempt.usage
     return [
         str(attempt.number),
@@ -126,6 +129,7 @@ def _attempt(attempt: Attempt, now: int) -> list[str]:
         "-" if usage is None else span(round(usage.cpu_seconds * 1000)),
         "-" if usage is None else size(usage.max_memory_bytes),
         _ending(attempt_view(attempt)),
+        *([host_name(attempt.host_id) or "-"] if several else []),
     ]
 
 

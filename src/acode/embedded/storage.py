@@ -7,6 +7,7 @@ from acode.clock import Clock
 from acode.engine.lock import DaemonLock
 from acode.errors import ConfigError, PoolRunning
 from acode.store.base import Store
+from acode.store.opening import is_shared, open_postgres
 
 _SQLITE = "sqlite:///"
 KEPT_IN_MEMORY = 1000
@@ -19,6 +20,10 @@ class Opened(NamedTuple):
     store: Store
     durable: bool
     lock: DaemonLock | None = None
+    shared: bool = False
+    """Other programs may work on it, too."""
+    clock: Clock | None = None
+    """The time that it goes by, if it is not ours."""
 
 
 def open_store(url: str, clock: Clock, ageing_ms: int) -> Opened:
@@ -29,9 +34,12 @@ def open_store(url: str, clock: Clock, ageing_ms: int) -> Opened:
         return Opened(MemoryStore(clock, ageing_ms=ageing_ms, keep=KEPT_IN_MEMORY), durable=False)
     if url.startswith(_SQLITE) and len(url) > len(_SQLITE):
         return _open_file(url.removeprefix(_SQLITE), clock, ageing_ms)
+    if is_shared(url):
+        shared = open_postgres(url, ageing_ms, grouped=True)
+        return Opened(shared, durable=True, shared=True, clock=shared.clock)
     raise ConfigError(
-        f"store {url!r} is not understood",
-        "use memory, sqlite:///FILE, or sqlite:////ABSOLUTE/FILE",
+        "the address of the store is not understood",
+        "use memory, sqlite:///FILE, sqlite:////ABSOLUTE/FILE, or postgresql://…",
     )
 
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 
 import msgspec
+from msgspec.structs import replace
 
 from acode.clock import SystemClock
 from acode.errors import AcodeError, TaskNotFound
@@ -16,13 +17,15 @@ from acode.model.state import FINISHED, Status
 from acode.model.task import Task
 from acode.project import Project
 from acode.runner.identity import is_alive
-from acode.store.sqlite import SqliteStore
+from acode.store.opening import open_store
+from acode.store.sql.store import SqlStore
 from acode.workspace.delivery import Parcel, forget, try_once, undelivered
 from acode.workspace.removal import remove
 from acode.workspace.retention import forget_branches
 from acode.workspace.sweep import sweep
 
 DAY_MS = 86_400_000
+STORE_URL = "ACODE_STORE__URL"
 
 
 class Errand(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +37,8 @@ class Errand(msgspec.Struct, frozen=True, kw_only=True):
     keep_artifact_days: float = 0
     undelivered: str = ""
     """Where the notes are about branches that are still to be pushed."""
+    store_url: str | None = None
+    """Only inside of this process: it may hold a password, and everybody sees a command line."""
 
 
 class Swept(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,10 +62,10 @@ def sweep_up(errand: Errand, now: int) -> Swept:
     try:
         if errand.keep_branch_days:
             before = now - round(errand.keep_branch_days * DAY_MS)
-            branches = forget_branches(errand.root, before, _judge(errand.root, before))
+            branches = forget_branches(errand.root, before, _judge(errand, before))
         if errand.keep_artifact_days:
             before = now - round(errand.keep_artifact_days * DAY_MS)
-            artifacts = _forget_artifacts(errand.root, before)
+            artifacts = _forget_artifacts(errand, before)
     except (AcodeError, OSError) as error:
         problems.append(str(error))
     delivered, undeliverable = _deliver(errand)
@@ -79,30 +84,30 @@ def _deliver(errand: Errand) -> tuple[tuple[str, ...], list[str]]:
     """Push what could not be pushed when it was made; what was, and what keeps the rest."""
     delivered, problems = [], []
     for note, parcel in undelivered(errand.undelivered):
-        standing = _standing_of(errand.root, parcel)
+        standing = _standing_of(errand, parcel)
         if standing is Status.COMPLETED:
             push = try_once(parcel, errand.root)
             if push.problem is not None:
                 problems.append(f"{parcel.branch} is not pushed to {push.remote}: {push.problem}")
                 continue
+            asyncio.run(_store(errand).pushed(parcel.task_id, parcel.number, push))
             delivered.append(parcel.branch)
         if standing is not Status.RUNNING:  # its worker tries right now
             forget(note)
     return tuple(delivered), problems
 
 
-def _standing_of(root: str, parcel: Parcel) -> Status | None:
+def _standing_of(errand: Errand, parcel: Parcel) -> Status | None:
     """Where the task of a branch stands; None if the branch is not what the task came to."""
-    store = SqliteStore.open(Project(root).queue_db, SystemClock(), grouped=False)
     try:
-        task: Task = asyncio.run(store.get(parcel.task_id))
+        task: Task = asyncio.run(_store(errand).get(parcel.task_id))
     except TaskNotFound:
         return None
     return task.status if task.last_attempt == parcel.number else None
 
 
-def _forget_artifacts(root: str, before: int) -> int:
-    directory, is_over = Project(root).all_artifacts_dir, _judge(root, before)
+def _forget_artifacts(errand: Errand, before: int) -> int:
+    directory, is_over = Project(errand.root).all_artifacts_dir, _judge(errand, before)
     gone = 0
     for entry in os.scandir(directory) if os.path.isdir(directory) else ():
         if entry.stat(follow_symlinks=False).st_mtime * 1000 < before and is_over(entry.name):
@@ -111,9 +116,9 @@ def _forget_artifacts(root: str, before: int) -> int:
     return gone
 
 
-def _judge(root: str, before: int) -> Callable[[str], bool]:
+def _judge(errand: Errand, before: int) -> Callable[[str], bool]:
     """Whether a task was over by then; one that nobody knows is."""
-    store = SqliteStore.open(Project(root).queue_db, SystemClock(), grouped=False)
+    store = _store(errand)
 
     def is_over(task_id: str) -> bool:
         try:
@@ -125,9 +130,17 @@ def _judge(root: str, before: int) -> Callable[[str], bool]:
     return is_over
 
 
+def _store(errand: Errand) -> SqlStore:
+    file = Project(errand.root).queue_db
+    return open_store(errand.store_url, file, SystemClock(), 0, grouped=False)
+
+
 def main(words: str) -> None:
     """Do the errand and say what was done."""
-    swept = sweep_up(msgspec.json.decode(words, type=Errand), SystemClock().now())
+    # Taken away: git, which runs below, has no business with it.
+    url = os.environ.pop(STORE_URL, None) or None
+    errand = replace(msgspec.json.decode(words, type=Errand), store_url=url)
+    swept = sweep_up(errand, SystemClock().now())
     sys.stdout.write(msgspec.json.encode(swept).decode() + "\n")
 
 

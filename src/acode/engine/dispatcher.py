@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from msgspec import convert
+from msgspec.structs import replace
 
 from acode.clock import Clock, iso, ticks
 from acode.engine.circuits import Circuits
@@ -38,6 +39,8 @@ from acode.store.base import Claim, Store
 from acode.worker.messages import Action, Control, Ended, Why
 from acode.worker.wire import FrameType
 
+SKEW_MS = 20
+"""Clocks that differ by less are the same."""
 SETBACK_SECONDS = 5.0
 """How long the pool rests when the machine could not start a command."""
 
@@ -55,12 +58,15 @@ class Dispatcher:
         events: Events,
         pauses: Pauses | None = None,
         tenure: Tenure | None = None,
+        store_clock: Clock | None = None,
     ) -> None:
         self._tenure = tenure or Tenure()
         self._store = store
         self._roster = roster
         self._orders = orders
-        self._clock = clock
+        self._clock = store_clock or clock
+        """What is written down is told in the time of the store."""
+        self._local_clock = clock
         self._events = events
         self._tasks = settings.tasks
         self._limit = settings.workers.pool_limits.concurrent_tasks
@@ -203,6 +209,7 @@ class Dispatcher:
         self._respect_limit(lease, ended)
         if ended.leaves:
             slot.hang_up()
+        ended = self._in_store_time(ended)
         goes_on = slot.link is not None and not slot.leaving
         then = self._claim([slot]) if goes_on and self._goes_on() else None
         crashes = await self._crashes(lease) if isinstance(ended.ending, Lost) else 0
@@ -282,7 +289,13 @@ class Dispatcher:
     async def spooled(self, lease: Lease, ended: Ended) -> None:
         """An ending that its worker left on disk."""
         self._respect_limit(lease, ended)
+        ended = self._in_store_time(ended)
         await self._finish(lease, ended, self._outcome(lease, ended), None)
+
+    def _in_store_time(self, ended: Ended) -> Ended:
+        """Workers know the clock of this machine only."""
+        ahead = self._clock.now() - self._local_clock.now()
+        return ended if abs(ahead) < SKEW_MS else replace(ended, ended_at=ended.ended_at + ahead)
 
     def _outcome(self, lease: Lease, ended: Ended, crashes: int = 0) -> Outcome:
         code = ended.ending.code if isinstance(ended.ending, Exited) else None

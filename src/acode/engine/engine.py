@@ -34,7 +34,8 @@ from acode.runner.environment import STRICT, inheritable
 from acode.settings import Settings
 from acode.settings.derived import pool_ceilings
 from acode.store.base import Counts
-from acode.store.sqlite import SqliteStore
+from acode.store.opening import open_store
+from acode.store.sql.store import SqlStore
 from acode.worker.messages import WorkerConfig
 
 COUNTS_SECONDS = 2.0
@@ -59,15 +60,14 @@ class Engine:
         self._counts: Counts | None = None
         self._prepare()
         self.bell = Bell()
-        ageing_ms = round(settings.tasks.ageing_minutes * MINUTE_MS)
-        self.store = SqliteStore.open(project.queue_db, clock, ageing_ms=ageing_ms)
+        self.store = _store(project, settings, clock)
         self.roster = Roster(events)
         tenure = _tenure(host, settings)
         orders = Orders(settings, project.root, environ, tenure)
         pauses = Pauses(clock, project.pauses_file)
-        dispatcher = self.dispatcher = Dispatcher(
-            self.store, self.roster, orders, settings, clock, events, pauses, tenure
-        )
+        common = (self.store, self.roster, orders, settings, clock, events)
+        dispatcher = Dispatcher(*common, pauses, tenure, self.store.clock)
+        self.dispatcher = dispatcher
         self._harbour = Harbour(settings, config, environ, self.roster, clock, events)
         self._supervisor = Supervisor(
             self.roster,
@@ -190,6 +190,11 @@ def _inherited(environ: Mapping[str, str], settings: Settings) -> dict[str, str]
         passed=settings.environment.pass_,
         only=STRICT if is_strict else ("*",),
     )
+
+
+def _store(project: Project, settings: Settings, clock: Clock) -> SqlStore:
+    ageing_ms = round(settings.tasks.ageing_minutes * MINUTE_MS)
+    return open_store(settings.store.url, project.queue_db, clock, ageing_ms, grouped=True)
 
 
 def _tenure(host: Host, settings: Settings) -> Tenure:

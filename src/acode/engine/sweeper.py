@@ -8,7 +8,7 @@ import sys
 import msgspec
 
 from acode.engine.bell import Bell
-from acode.engine.broom import Errand, Swept
+from acode.engine.broom import STORE_URL, Errand, Swept
 from acode.model.event import PoolEvent, PoolNote, TaskEnded
 from acode.observe.events import Events
 from acode.project import Project
@@ -35,6 +35,7 @@ class Sweeper:
             keep_artifact_days=settings.results.keep_artifact_days,
             undelivered=os.path.join(project.run_dir, "push"),
         )
+        self._environ = {**os.environ, STORE_URL: settings.store.url or ""}
         self._is_needed = self._has_something()
         events.subscribe(self._hear, TaskEnded)
 
@@ -108,6 +109,7 @@ class Sweeper:
         words = msgspec.json.encode(self._errand).decode()
         self._broom = subprocess.Popen(  # noqa: S603 -- our own program
             [*command, words],
+            env=self._environ,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

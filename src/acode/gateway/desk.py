@@ -24,6 +24,7 @@ class Desk:
         self.project: Project = app.project
         self.settings: Settings = app.settings
         self.guard, self.ceilings = app.guard, app.ceilings
+        self.pinned = app.pinned
         self.clock: Clock = app.clock
         self.url = url
         self.token, self.peer_key = token(app.project), peer_key(app.project)

@@ -288,7 +288,7 @@ class Store(Section, frozen=True):
     @property
     def is_shared(self) -> bool:
         """Whether several machines can have the queue in common."""
-        return self.url is not None and self.url.startswith("postgresql://")
+        return self.url is not None and self.url.startswith(("postgresql://", "postgres://"))
 
 
 class Api(Section, frozen=True):

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from acode.errors import ConfigError
 
-SCHEMES = ("postgresql", "postgres")
+SCHEME = "postgresql://"
 HIDDEN = "***"
 _SECRETS = re.compile("password|passfile|sslpassword|secret", re.IGNORECASE)
 _HINT = "write it as postgresql://USER:PASSWORD@HOST:PORT/DATABASE; see the page on PostgreSQL"
@@ -33,12 +33,12 @@ class Address(NamedTuple):
 
 def is_address(url: str) -> bool:
     """Whether this is meant for PostgreSQL."""
-    return url.split("://", 1)[0].lower() in SCHEMES
+    return url.startswith(SCHEME)
 
 
 def parse(url: str) -> Address:
     """An address from what the user wrote; never quoted where it is refused."""
-    if not is_address(url) or "://" not in url:
+    if not is_address(url):
         raise ConfigError("store.url is not an address of a PostgreSQL database", _HINT)
     try:
         parts = urlsplit(url)

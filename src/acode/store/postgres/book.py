@@ -37,6 +37,11 @@ class PostgresBook:
         self._not_before = 0.0
         self._trouble: AcodeError | None = None
 
+    @property
+    def clock(self) -> Clock:
+        """The server's time, unless a test has another."""
+        return self._clock or self.server_clock
+
     # The line.
 
     def line(self) -> Line:

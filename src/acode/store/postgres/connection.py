@@ -159,7 +159,7 @@ def _translation(error: psycopg.Error, address: Address) -> AcodeError:
 
 def _refusal(said: str, address: Address) -> AcodeError | None:
     """What the server says to somebody whom it does not let in."""
-    if "FATAL" not in said:
+    if "FATAL" not in said and "fe_sendauth" not in said:
         return None
     for words, message in _REFUSALS:
         if words in said and ("does not exist" in said or words not in ("role", "database")):
