@@ -47,7 +47,9 @@ def look(context: Context) -> View:
     except PoolNotRunning:
         view = _nobody(context)
         return _with_others(context, view) if context.app.settings.store.is_shared else view
-    return _with_others(context, view) if view["hosts"] else view
+    # A daemon that gets no answer from the database has waited for it long enough.
+    current = view["hosts"] and view["hosts"][0]["isCurrent"]
+    return _with_others(context, view) if current else view
 
 
 def _with_others(context: Context, view: View) -> View:

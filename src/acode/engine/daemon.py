@@ -220,8 +220,10 @@ class Daemon:
             self._engine.dispatcher,
             self._clock.now() - self._started_at,
             self._settings.workers.mode,
-            is_shared=self._settings.store.is_shared,
         )
+        if self._settings.store.is_shared:
+            here = {"name": view["host"], "isThis": True, "isCurrent": self._engine.store_answers}
+            view["hosts"] = [here]
         return {**view, "apiUrl": self._gateway.url}
 
     async def _scale(self, request: dict[str, Any]) -> dict[str, Any]:

@@ -329,6 +329,7 @@ class Dispatcher:
             ended_at=ended.ended_at,
             verdict=verdict,
             usage=ended.usage,
+            ran_on=lease.ran_on,
         )
         try:
             leases = await self._write(report, then)

@@ -58,6 +58,7 @@ class Engine:
         self._settings = settings
         self._run_dir = project.run_dir
         self._counts: Counts | None = None
+        self.store_answers = True
         self._prepare()
         self.bell = Bell()
         self.store = _store(project, settings, clock)
@@ -133,9 +134,11 @@ class Engine:
         try:
             async with asyncio.timeout(COUNTS_SECONDS):
                 self._counts = await self.store.counts()
+            self.store_answers = True
         except (StoreUnavailable, TimeoutError):
             if self._counts is None:
                 raise
+            self.store_answers = False
         return self._counts
 
     def _prepare(self) -> None:
@@ -148,6 +151,7 @@ class Engine:
         """Find out what became of everything, fill the pool, then begin to claim."""
         mode = self._settings.workers.mode
         await self.membership.join()
+        await self.counts()
         if self._settings.store.is_shared:
             self._staying.start()
         self.recovery = await self._recoverer.recover(mode)

@@ -159,8 +159,7 @@ class Membership:
             self._background.spawn(self._give_up(lease))
 
     async def _give_up(self, lease: Lease) -> None:
-        attempts = (await self._store.record(lease.task.id)).attempts
-        name = host_name(attempts[-1].host_id) or "its host"
+        name = host_name(lease.ran_on) or "its host"
         note = f"{name} fell silent; task {lease.task.id} is looked after here"
         self._events.emit(PoolNote("warning", note))
         await self._dispatcher.lost(lease, f"{name} fell silent")

@@ -21,8 +21,6 @@ def pool_view(
     dispatcher: Dispatcher,
     uptime_ms: int,
     mode: str,
-    *,
-    is_shared: bool,
 ) -> View:
     """`worker status --json`."""
     return {
@@ -38,7 +36,7 @@ def pool_view(
         "circuits": dispatcher.circuits.seen(),
         "pauses": dispatcher.pauses.seen(),
         "host": host,
-        "hosts": [{"name": host, "isThis": True}] if is_shared else [],
+        "hosts": [],
         "workers": workers,
     }
 

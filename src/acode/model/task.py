@@ -166,6 +166,8 @@ class Lease(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     number: int
     token: str
     worker_id: str
+    ran_on: str | None = None
+    """The host that fell silent while it held this lease, if one did."""
     steps: dict[str, Any] = {}
     """Checkpoint of the attempts before: finished steps and their values."""
 
