@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from acode.clock import Clock
 from acode.errors import StoreUnusable
 from acode.model.host import Host, HostState
 from acode.model.task import DeadLetter, Lease, Move, Record, Submission, Task
@@ -47,6 +48,11 @@ class SqlStore:
         self._writer = writer
         self._readers = readers
         self._closed = False
+
+    @property
+    def clock(self) -> Clock:
+        """The store's own clock; a server may reckon differently from this machine."""
+        return self._book.clock
 
     async def add(
         self, submissions: Sequence[Submission], *, actor: str, queue_size: int
