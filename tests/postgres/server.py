@@ -86,7 +86,8 @@ class Server:
         with log:
             return subprocess.Popen(
                 [*self.within, str(self._program("postgres")), "-D", str(self.data),
-                 "-k", str(self.directory), "-p", str(self.port), "-h", self.listen, "-c", "max_connections=200",
+                 "-k", str(self.directory), "-p", str(self.port), "-h", self.listen,
+                 "-c", "max_connections=200",
                  "-c", "shared_buffers=64MB", *careless],
                 stdout=log, stderr=log, start_new_session=True, cwd="/",
                 **({} if self.within else self._as),

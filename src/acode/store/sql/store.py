@@ -52,7 +52,7 @@ class SqlStore:
 
     @property
     def clock(self) -> Clock:
-        """The time that it goes by."""
+        """The store's own clock; a server may reckon differently from this machine."""
         return self._book.clock
 
     async def add(

@@ -35,6 +35,7 @@ def each(one: Callable[[Transaction, R], T]) -> Callable[[Transaction, Sequence[
     """
 
     def run(tx: Transaction, requests: Sequence[R]) -> list[Any]:
+        tx.hold([one.task_id for one in requests if isinstance(one, Wish | StepValue)])
         return [_outcome(one, tx, request) for request in requests]
 
     return run

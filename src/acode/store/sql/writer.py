@@ -28,7 +28,7 @@ class Book(Protocol):
 
     @property
     def clock(self) -> Clock:
-        """The time that it goes by."""
+        """By which moments are written."""
         ...
 
     def commit(self, writes: Writes, *, patient: bool = True) -> list[Sequence[Any]]:
