@@ -1,4 +1,4 @@
-"""Memory and SQLite side by side, driven at random, against a model on plain dictionaries."""
+"""Two stores side by side, driven at random, against a model on plain dictionaries."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -38,6 +38,7 @@ from tests.conformance.kit import (
     wish,
 )
 from tests.conformance.model import AGEING, Model, Refused
+from tests.postgres.server import clean_database
 
 Call = Callable[[Store], Coroutine[Any, Any, Any]]
 Spec = dict[str, Any]
@@ -77,12 +78,12 @@ class Queue(RuleBasedStateMachine):
         self.ids: list[str] = []
         self.out: list[Pair] = []
         self.spent: list[Pair] = []
-        self.stores: list[Store] = [
-            MemoryStore(self.clock, ageing_ms=AGEING),
-            SqliteStore.open(":memory:", self.clock, ageing_ms=AGEING, grouped=False),
-        ]
+        self.stores: list[Store] = [MemoryStore(self.clock, ageing_ms=AGEING), self.open_other()]
         for spec in specs:
             self.add(0, spec, [])
+
+    def open_other(self) -> Store:
+        return SqliteStore.open(":memory:", self.clock, ageing_ms=AGEING, grouped=False)
 
     def teardown(self) -> None:
         for store in getattr(self, "stores", []):
@@ -244,6 +245,16 @@ class Queue(RuleBasedStateMachine):
         assert self.both(lambda store: store.check()) == []
 
 
+class QueueInPostgres(Queue):
+    """The same with a server: slower, so that it gets fewer turns."""
+
+    def open_other(self) -> Store:
+        from acode.store.postgres import PostgresStore
+
+        url = clean_database()
+        return PostgresStore.open(url, self.clock, ageing_ms=AGEING, grouped=False)
+
+
 def outcome_of(coroutine: Coroutine[Any, Any, Any]) -> Any:
     try:
         return at_once(coroutine)
@@ -258,3 +269,9 @@ def without_token(lease: Lease) -> Lease:
 @pytest.mark.req("027-FR-035", "forge-02", "lld-11")
 def test_both_stores_do_what_the_model_does() -> None:
     run_state_machine_as_test(Queue, settings=settings(max_examples=250, stateful_step_count=50))
+
+
+@pytest.mark.needs("postgresql")
+def test_postgresql_does_what_the_model_does() -> None:
+    few = settings(max_examples=50, stateful_step_count=40)
+    run_state_machine_as_test(QueueInPostgres, settings=few)

@@ -3,9 +3,9 @@
 import asyncio
 import random
 from collections.abc import Sequence
-from typing import assert_never
 
 from msgspec import convert
+from msgspec.structs import replace
 
 from acode.clock import Clock, iso, ticks
 from acode.engine.circuits import Circuits
@@ -13,18 +13,17 @@ from acode.engine.outbox import Outbox
 from acode.engine.pauses import Pauses
 from acode.engine.port import Assigner
 from acode.engine.roster import Roster, Slot
+from acode.engine.tenure import Tenure
+from acode.engine.verdicts import ended_as, event_of, failure_of, outcome_of, report_of
 from acode.errors import AcodeError, LeaseLost
-from acode.model.ending import Exited, Lost, Released
-from acode.model.event import PoolEvent, PoolNote, TaskAssigned, TaskEnded, TaskRefused
-from acode.model.state import Status, WorkerStatus
-from acode.model.task import CancelWish, Lease, Result
+from acode.model.ending import Lost, Released
+from acode.model.event import PoolEvent, PoolNote, TaskAssigned, TaskRefused
+from acode.model.state import WorkerStatus
+from acode.model.task import CancelWish, Lease
 from acode.model.verdict import (
-    Cancel,
     Complete,
-    Fail,
     Release,
     Report,
-    RetryAt,
     Verdict,
 )
 from acode.observe.events import Events
@@ -32,12 +31,14 @@ from acode.policy.backpressure import Hold
 from acode.policy.breaker import Breaker
 from acode.policy.dispatch import Affinity, IdleWorker, match
 from acode.policy.polling import Polling, next_rest
-from acode.policy.retry import Outcome, Retry, decide
+from acode.policy.retry import Retry, decide
 from acode.settings import Settings
 from acode.store.base import Claim, Store
 from acode.worker.messages import Action, Control, Ended, Why
 from acode.worker.wire import FrameType
 
+SKEW_MS = 20
+"""Clocks that differ by less are the same."""
 SETBACK_SECONDS = 5.0
 """How long the pool rests when the machine could not start a command."""
 
@@ -54,11 +55,16 @@ class Dispatcher:
         clock: Clock,
         events: Events,
         pauses: Pauses | None = None,
+        tenure: Tenure | None = None,
+        store_clock: Clock | None = None,
     ) -> None:
+        self._tenure = tenure or Tenure()
         self._store = store
         self._roster = roster
         self._orders = orders
-        self._clock = clock
+        self._clock = store_clock or clock
+        """What is written down is told in the time of the store."""
+        self._local_clock = clock
         self._events = events
         self._tasks = settings.tasks
         self._limit = settings.workers.pool_limits.concurrent_tasks
@@ -102,6 +108,8 @@ class Dispatcher:
         """Why no task is begun at the moment although there may be some."""
         if ticks() < self._setback_over:
             return self._setback
+        if self._tenure.is_over:
+            return f"this host is cut off from the queue: {self._trouble or 'no renewal'}"
         return self._trouble or (self.hold.reason if self.hold else None)
 
     def _complain(self, error: AcodeError) -> None:
@@ -117,7 +125,7 @@ class Dispatcher:
         return free[: max(0, most - len(self._roster.busy()))]
 
     def _is_claiming(self) -> bool:
-        return self.accepting and ticks() >= self._setback_over
+        return self.accepting and ticks() >= self._setback_over and not self._tenure.is_over
 
     def _goes_on(self) -> bool:
         """Whether whoever is done may have another task at once."""
@@ -155,6 +163,7 @@ class Dispatcher:
             len(slots),
             lambda tasks: match(tasks, idle, self._affinity, allowances),
             [*held, *self.pauses.held()],
+            self._tenure.host_id,
         )
 
     async def _hand_over(self, leases: Sequence[Lease]) -> list[PoolEvent]:
@@ -212,11 +221,11 @@ class Dispatcher:
         self._respect_limit(lease, ended)
         if ended.leaves:
             slot.hang_up()
+        ended = self._in_store_time(ended)
         goes_on = slot.link is not None and not slot.leaving
         then = self._claim([slot]) if goes_on and self._goes_on() else None
         crashes = await self._crashes(lease) if isinstance(ended.ending, Lost) else 0
-        outcome = self._outcome(lease, ended, crashes)
-        end, leases = await self._finish(lease, ended, outcome, then)
+        end, leases = await self._finish(lease, ended, crashes, then)
         if slot.lease is lease:
             self._set_free(slot, ended.token, bool(leases))
         # The worker goes on at once; whoever watches hears of it when it is on disk.
@@ -254,15 +263,8 @@ class Dispatcher:
 
     async def lost(self, lease: Lease, why: str) -> None:
         """An attempt whose worker is proven dead."""
-        ended = Ended(
-            task_id=lease.task.id,
-            token=lease.token,
-            number=lease.number,
-            ending=Lost(why),
-            ended_at=self._clock.now(),
-        )
-        outcome = self._outcome(lease, ended, await self._crashes(lease))
-        await self._conclude(lease, ended, outcome)
+        ended = ended_as(lease, Lost(why), self._clock.now())
+        await self._conclude(lease, ended, await self._crashes(lease))
 
     async def _crashes(self, lease: Lease) -> int:
         """How often the task has taken its worker with it, this time included."""
@@ -271,14 +273,7 @@ class Dispatcher:
 
     async def released(self, lease: Lease, why: str) -> None:
         """An attempt that never began, or was interrupted through no fault of the task."""
-        ended = Ended(
-            task_id=lease.task.id,
-            token=lease.token,
-            number=lease.number,
-            ending=Released(why),
-            ended_at=self._clock.now(),
-        )
-        await self._conclude(lease, ended, self._outcome(lease, ended))
+        await self._conclude(lease, ended_as(lease, Released(why), self._clock.now()))
 
     async def recalled(self, slot: Slot, why: str) -> None:
         """What a worker was meant to run and knows nothing of."""
@@ -291,50 +286,30 @@ class Dispatcher:
     async def spooled(self, lease: Lease, ended: Ended) -> None:
         """An ending that its worker left on disk."""
         self._respect_limit(lease, ended)
-        await self._conclude(lease, ended, self._outcome(lease, ended))
+        await self._conclude(lease, self._in_store_time(ended))
 
-    async def _conclude(self, lease: Lease, ended: Ended, outcome: Outcome) -> None:
-        end, _ = await self._finish(lease, ended, outcome, None)
+    async def _conclude(self, lease: Lease, ended: Ended, crashes: int = 0) -> None:
+        end, _ = await self._finish(lease, ended, crashes, None)
         self.outbox.put([end])
 
-    def _outcome(self, lease: Lease, ended: Ended, crashes: int = 0) -> Outcome:
-        code = ended.ending.code if isinstance(ended.ending, Exited) else None
-        return Outcome(
-            ending=ended.ending,
-            attempt_count=lease.task.attempt_count,
-            failure=ended.failure,
-            result=Result(
-                exit_code=code,
-                branch=ended.branch,
-                patch=ended.patch,
-                artifacts=ended.artifacts,
-                checks=ended.checks,
-                value=ended.value,
-                agent=ended.agent,
-            ),
-            retry_limit=lease.task.spec.retry_limit,
-            default_limit=self._tasks.retry_limit,
-            crashes=crashes,
-        )
+    def _in_store_time(self, ended: Ended) -> Ended:
+        """Workers know the clock of this machine only."""
+        ahead = self._clock.now() - self._local_clock.now()
+        return ended if abs(ahead) < SKEW_MS else replace(ended, ended_at=ended.ended_at + ahead)
 
     async def _finish(
-        self, lease: Lease, ended: Ended, outcome: Outcome, then: Claim | None
+        self, lease: Lease, ended: Ended, crashes: int, then: Claim | None
     ) -> tuple[PoolEvent, list[Lease]]:
         """Write the end and claim what is next; what is to be told when it is on disk."""
+        outcome = outcome_of(lease, ended, self._tasks.retry_limit, crashes)
         verdict = decide(outcome, self._retry, self._clock.now(), random.random())  # noqa: S311 -- jitter
-        report = Report(
-            task_id=lease.task.id,
-            token=lease.token,
-            ending=ended.ending,
-            ended_at=ended.ended_at,
-            verdict=verdict,
-            usage=ended.usage,
-        )
+        report = report_of(lease, ended, verdict)
         try:
             leases = await self._write(report, then)
         except LeaseLost:
             return TaskRefused(lease.task.id, lease.worker_id), []
-        return self._note(lease, verdict, ended.ended_at), leases
+        self._note(lease, verdict)
+        return event_of(lease, verdict, ended.ended_at), leases
 
     async def _write(self, report: Report, then: Claim | None) -> list[Lease]:
         """Write until it is on disk: an ending is never lost, however long a disk stays full."""
@@ -350,8 +325,8 @@ class Dispatcher:
                 self._trouble = None
                 return leases
 
-    def _note(self, lease: Lease, verdict: Verdict, ended_at: int) -> PoolEvent:
-        failure = verdict.failure if isinstance(verdict, Fail | RetryAt) else None
+    def _note(self, lease: Lease, verdict: Verdict) -> None:
+        failure = failure_of(verdict)
         completed = isinstance(verdict, Complete)
         self.circuits.ended(lease.task.spec, failure, completed=completed)
         slot = self._roster.get(lease.worker_id)
@@ -360,22 +335,3 @@ class Dispatcher:
             slot.failed += not completed
             if failure is not None and slot.lease is lease and slot.status is WorkerStatus.BUSY:
                 slot.move(WorkerStatus.ERROR)
-        status, reason = _fate(verdict)
-        task, counts = lease.task, not isinstance(verdict, Release)
-        took = max(0, ended_at - (task.started_at or ended_at))
-        told = (task.id, lease.worker_id, lease.number, status, reason, task.spec.kind)
-        return TaskEnded(*told, took, counts, failure=failure, result=verdict.result)
-
-
-def _fate(verdict: Verdict) -> tuple[Status, str]:
-    match verdict:
-        case Complete():
-            return Status.COMPLETED, "completed"
-        case Fail(_, reason):
-            return Status.FAILED, reason
-        case Cancel(reason):
-            return Status.CANCELLED, reason
-        case RetryAt(_, _, reason) | Release(reason):
-            return Status.PENDING, reason
-        case _:
-            assert_never(verdict)

@@ -12,7 +12,7 @@ from acode.model.task import Lease
 
 
 class Hosting:
-    """The part of the store that knows hosts."""
+    """The part of the store that knows hosts, and whether it is open."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -26,6 +26,10 @@ class Hosting:
     def _check_open(self) -> None:
         if self._closed:
             raise StoreUnusable("the store is closed")
+
+    async def close(self) -> None:
+        """Refuse everything from now on."""
+        self._closed = True
 
     async def join(self, host: Host, lease_ms: int) -> None:  # noqa: ARG002 -- nothing runs out
         """Take part as this host."""

@@ -1,6 +1,7 @@
 """The bell between machines: LISTEN on a connection of its own, heard by the event loop."""
 
 import asyncio
+import os
 from collections.abc import Callable
 
 import psycopg
@@ -12,7 +13,7 @@ from acode.store.postgres.address import Address
 from acode.store.postgres.connection import connect, translated
 from acode.store.postgres.transaction import statement
 
-FIRST_REST_SECONDS, LONGEST_REST_SECONDS = 0.1, 5.0
+FIRST_REST_SECONDS, LONGEST_REST_SECONDS = 0.1, 2.0
 
 
 class Listener:
@@ -58,7 +59,9 @@ class Listener:
     async def _connect(self) -> None:
         self._connection = await asyncio.to_thread(self._line)
         self._broken.clear()
-        self._loop.add_reader(self._connection.fileno(), self._read, self._connection)
+        # A number of our own: the library closes its one when the line breaks, without a word.
+        self._watched = os.dup(self._connection.fileno())
+        self._loop.add_reader(self._watched, self._read, self._connection)
 
     def _line(self) -> Connection:
         connection = connect(self._address, RemoteClock()).connection
@@ -78,6 +81,7 @@ class Listener:
 
     def _hang_up(self) -> None:
         if self._connection is not None:
-            self._loop.remove_reader(self._connection.fileno())
+            self._loop.remove_reader(self._watched)
+            os.close(self._watched)
             self._connection.close()
             self._connection = None

@@ -16,7 +16,7 @@ from acode.store.sql.writer import Writes
 
 SHARDS = 32
 TRIES = 20
-FIRST_REST_SECONDS, LONGEST_REST_SECONDS = 0.1, 5.0
+FIRST_REST_SECONDS, LONGEST_REST_SECONDS = 0.1, 2.0
 _AGAIN = (errors.DeadlockDetected, errors.SerializationFailure, errors.UniqueViolation)
 """Somebody else was quicker. Nothing was written, and the next try sees what they wrote."""
 
@@ -26,11 +26,11 @@ class PostgresBook:
 
     def __init__(self, address: Address, clock: Clock | None, ageing_ms: int) -> None:
         self.address = address
-        self.server_clock = RemoteClock()
+        self.clock = RemoteClock()
         self.shard = secrets.randbelow(SHARDS)
         self.name = secrets.token_hex(8)
         """By which our own rings are known."""
-        self._clock = clock
+        self._own_clock = clock
         self._ageing_ms = ageing_ms
         self._line: Line | None = None
         self._rest = FIRST_REST_SECONDS
@@ -46,7 +46,7 @@ class PostgresBook:
         if self._trouble is not None and ticks() < self._not_before:
             raise self._trouble
         try:
-            self._line = connect(self.address, self.server_clock)
+            self._line = connect(self.address, self.clock)
         except AcodeError as error:
             self._trouble, self._not_before = error, ticks() + self._rest
             self._rest = min(LONGEST_REST_SECONDS, self._rest * 2)
@@ -85,9 +85,8 @@ class PostgresBook:
             raise last
 
     def _commit(self, connection: Connection, writes: Writes) -> list[Sequence[Any]]:
-        connection.execute(statement("begin"))
+        tx = self._begin(connection, "begin")
         try:
-            tx = self._transaction(connection)
             results = [write(tx, requests) for write, requests in writes]
             tx.settle()
         except BaseException:
@@ -120,9 +119,13 @@ class PostgresBook:
         except (psycopg.Error, AcodeError):
             self._hang_up()
 
-    def _transaction(self, connection: Connection) -> PostgresTransaction:
-        moment = None if self._clock is None else self._clock.now()
-        now = self.server_clock.now() if moment is None else moment
+    def _begin(self, connection: Connection, how: str) -> PostgresTransaction:
+        """A transaction at a moment by the server's clock; a test brings its own."""
+        cursor = connection.execute(statement(how))
+        cursor.nextset()
+        self.clock.tell((cursor.fetchone() or (0,))[0])
+        moment = None if self._own_clock is None else self._own_clock.now()
+        now = self.clock.now() if moment is None else moment
         return PostgresTransaction(connection, now, moment, self._ageing_ms, self.shard)
 
     # Reading.
@@ -150,9 +153,9 @@ class PostgresBook:
     def _look(
         self, connection: Connection, begin: str, query: Callable[..., Any], *arguments: Any
     ) -> Any:
-        connection.execute(statement(begin))
+        tx = self._begin(connection, begin)
         try:
-            return query(self._transaction(connection), *arguments)
+            return query(tx, *arguments)
         finally:
             _roll_back(connection)
 

@@ -147,6 +147,9 @@ SELECT {columns}, token, tasks.seq FROM acode.tasks WHERE tasks.id = %(id)s;
 SELECT {columns}, token, tasks.seq FROM acode.tasks WHERE tasks.id = %(id)s
 FOR NO KEY UPDATE;
 
+-- name: hold
+SELECT 1 FROM acode.tasks WHERE id = ANY (%s::text[]) ORDER BY seq FOR NO KEY UPDATE;
+
 -- name: some
 SELECT {columns}, token, tasks.seq FROM acode.tasks WHERE tasks.seq = ANY (%s::bigint[])
 ORDER BY tasks.seq FOR NO KEY UPDATE;
@@ -416,9 +419,11 @@ SELECT pg_notify('acode', %(who)s);
 LISTEN acode;
 
 -- name: look
--- What has to be known of a server before anything else.
+-- What has to be known of a server before anything else. The catalogue is read as a table: functions
+-- like to_regclass may remember what was there before somebody else made the schema.
 SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, pg_backend_pid(),
-       to_regclass('acode.schema_version') IS NOT NULL, to_regnamespace('acode') IS NOT NULL;
+       EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = 'acode' AND tablename = 'schema_version'),
+       EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = 'acode');
 
 -- name: schema_version
 SELECT version FROM acode.schema_version;
@@ -439,7 +444,10 @@ INSERT INTO acode.schema_version (version) VALUES (0);
 UPDATE acode.schema_version SET version = %(version)s;
 
 -- name: begin
+-- With the time, at the price of one way to the server and back.
 BEGIN ISOLATION LEVEL READ COMMITTED;
+SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint;
 
 -- name: begin_read
 BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
+SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint;

@@ -84,6 +84,11 @@ class PostgresTransaction(Transaction):
         """A little further than needed, then much further."""
         return (limit + NEAR, (limit + NEAR) * FAR)
 
+    def hold(self, task_ids: Sequence[str]) -> None:
+        """Lock them in the order of their arrival."""
+        if len(task_ids) > 1:
+            self.among("hold", task_ids)
+
     def hold_dependents(self, completed: Sequence[int]) -> bool:
         """Lock what waits for these."""
         return bool(self.among("hold_dependents", completed))

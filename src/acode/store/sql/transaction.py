@@ -63,6 +63,10 @@ class Transaction:
         """How far a claim looks for so many tasks; it looks further while it finds too few."""
         raise NotImplementedError
 
+    def hold(self, task_ids: Sequence[str]) -> None:
+        """Keep others from writing these, in one order, so that nobody waits in a circle."""
+        raise NotImplementedError
+
     def hold_dependents(self, completed: Sequence[int]) -> bool:
         """Keep others from freeing what waits for these; whether there may be something."""
         raise NotImplementedError

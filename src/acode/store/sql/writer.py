@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from acode.clock import Clock
 from acode.errors import AcodeError
 from acode.store.sql.transaction import Transaction
 
@@ -26,6 +27,11 @@ class Demand(NamedTuple):
 
 class Book(Protocol):
     """An open store, ready for transactions."""
+
+    @property
+    def clock(self) -> Clock:
+        """By which moments are written."""
+        ...
 
     def commit(self, writes: Writes, *, patient: bool = True) -> list[Sequence[Any]]:
         """Run writes in one transaction; without patience, not if another process writes."""

@@ -71,6 +71,9 @@ class SqliteTransaction(Transaction):
         """Exactly so far: nobody else claims meanwhile."""
         return (limit,)
 
+    def hold(self, _task_ids: Sequence[str]) -> None:
+        """Nobody else writes meanwhile."""
+
     def hold_dependents(self, _completed: Sequence[int]) -> bool:
         """Nobody else writes meanwhile."""
         return True
