@@ -52,12 +52,12 @@ COMPONENTS = {
     ),
     # Tests start an engine of their own, with its own socket and data.
     "docker": Component(
-        lambda: os.geteuid() == 0 and _all_of("dockerd", "busybox", "unshare", "ip"),
-        "run the tests as root, and apt-get install docker.io busybox-static",
+        lambda: os.geteuid() == 0 and _all_of("dockerd", "busybox", "unshare", "ip", "gcc"),
+        "run the tests as root, and apt-get install docker.io busybox-static gcc",
     ),
     "podman": Component(
-        lambda: os.geteuid() == 0 and _all_of("podman", "busybox", "unshare", "ip"),
-        "run the tests as root, and apt-get install podman busybox-static",
+        lambda: os.geteuid() == 0 and _all_of("podman", "busybox", "unshare", "ip", "gcc"),
+        "run the tests as root, and apt-get install podman busybox-static gcc",
     ),
     "cgroups v1": Component(
         lambda: (place := find_place()) is not None and place.version == 1,

@@ -14,10 +14,11 @@ from acode.model.event import PoolNote
 from acode.model.worker import ProcessIdentity
 from acode.observe.events import Events
 from acode.runner.container import leaks
-from acode.runner.container.api import EngineError
+from acode.runner.container.api import Api, EngineError
 from acode.runner.container.discovery import Engine, find_engine
 from acode.runner.container.images import ensure_image
-from acode.runner.container.life import dismiss, inspect, launch
+from acode.runner.container.life import NoShell, Owner, dismiss, inspect, launch
+from acode.runner.container.plan import Plan
 from acode.runner.container.seat import Seat, Wanted
 from acode.runner.container.stats import Meter, Used
 
@@ -60,6 +61,8 @@ class Berths:
         self._berths: dict[str, Berth] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._engine: Engine | None = None
+        self._without_shell: set[str] = set()
+        """Images that were found to have none."""
         self._threads: ThreadPoolExecutor | None = None
         self._sweep_in = 0.0
 
@@ -120,10 +123,19 @@ class Berths:
         plan, owner, home = self._fitting.plan(engine, worker_id, wanted)
         ensure_image(api, plan.image, self._fitting.pulling)
         seconds = self._fitting.docker.start_timeout_seconds
-        seat = launch(api, plan, owner, seconds, home)
+        seat = self._launched(api, plan, owner, seconds, home)
         with open(f"{plan.control}.json", "wb") as file:
             file.write(msgspec.json.encode((seat, wanted)))
         return seat, self._meter(engine, seat.container_id)
+
+    def _launched(self, api: Api, plan: Plan, owner: Owner, seconds: float, home: str) -> Seat:
+        """Held by a supervisor, or by a keeper where the image has no shell; it remembers which."""
+        if plan.image not in self._without_shell:
+            try:
+                return launch(api, plan, owner, seconds, home)
+            except NoShell:
+                self._without_shell.add(plan.image)
+        return launch(api, msgspec.structs.replace(plan, has_shell=False), owner, seconds, home)
 
     def _meter(self, engine: Engine, container_id: str) -> Meter:
         pid = int(inspect(engine.api, container_id)["State"]["Pid"])

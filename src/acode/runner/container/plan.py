@@ -38,6 +38,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     image: str
     control: str
     """The directory of pipes; the supervisor lies in it."""
+    has_shell: bool = True
+    """Whether the image has one to run the supervisor with; a keeper does without."""
     user: str
     labels: dict[str, str]
     env: dict[str, str] = {}
@@ -63,7 +65,7 @@ def body_of(plan: Plan) -> dict[str, Any]:
     ports = [published(port) for port in plan.ports]
     return {
         "Image": plan.image,
-        "Entrypoint": ["/bin/sh", f"{plan.control}/supervisor", plan.control],
+        "Entrypoint": _first_command(plan),
         "Cmd": [],
         "User": plan.user,
         "Env": [f"{key}={value}" for key, value in plan.env.items()],
@@ -76,11 +78,18 @@ def body_of(plan: Plan) -> dict[str, Any]:
     }
 
 
+def _first_command(plan: Plan) -> list[str]:
+    if plan.has_shell:
+        return ["/bin/sh", f"{plan.control}/supervisor", plan.control]
+    return [f"{plan.control}/keeper", f"{plan.control}/in", f"{plan.control}/reply"]
+
+
 def _healthcheck(plan: Plan) -> dict[str, Any]:
     if plan.health_seconds is None:
         return {"Test": ["NONE"]}
+    test = ["/bin/sh", f"{plan.control}/health"] if plan.has_shell else [f"{plan.control}/keeper"]
     return {
-        "Test": ["CMD", "/bin/sh", f"{plan.control}/health"],
+        "Test": ["CMD", *test],
         "Interval": round(plan.health_seconds * SECOND_NS),
         "Timeout": 10 * SECOND_NS,
         "Retries": 3,

@@ -112,6 +112,32 @@ class _Files(msgspec.Struct, frozen=True):
         return max(0, _number(self.memory) - _detail(self.memory_detail, key))
 
 
+class Counts(msgspec.Struct, frozen=True):
+    """What has happened in a container so far, as far as it is known."""
+
+    oom_kills: int = 0
+    cpu_nanoseconds: int = 0
+    peak_bytes: int = 0
+
+
+def counts_of(pid: int) -> Counts:
+    """What the kernel has counted for everything beside this process."""
+    files = _Files.of(pid)
+    if files is None:
+        return Counts()
+    memory = os.path.dirname(files.memory)
+    events, peak = (
+        ("memory.events", "memory.peak")
+        if files.unified
+        else ("memory.oom_control", "memory.max_usage_in_bytes")
+    )
+    try:
+        kills = _detail(f"{memory}/{events}", b"oom_kill")
+        return Counts(kills, files.cpu_nanoseconds(), _number(f"{memory}/{peak}"))
+    except (OSError, ValueError):
+        return Counts()
+
+
 def _groups(pid: int) -> dict[str, str]:
     """The cgroup of a process under each controller; the empty name is version 2."""
     with open(f"/proc/{pid}/cgroup", encoding="utf-8") as file:
