@@ -17,6 +17,7 @@ need runc runc
 need catatonit catatonit
 need busybox busybox-static
 need ip iproute2
+need mkfs.btrfs btrfs-progs
 need gcc gcc
 need as binutils
 need make make

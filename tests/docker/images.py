@@ -112,9 +112,12 @@ class _Archive:
         self._buffer = io.BytesIO()
         self._tar = tarfile.open(fileobj=self._buffer, mode="w")  # noqa: SIM115 -- closed with the archive
         self.bytes = b""
+        self._made = {"/"}
 
     def __enter__(self) -> "_Archive":
+        self.directory("./", 0o755)
         self.directory("/tmp", 0o1777)
+        self.directory("/open", 0o1777)  # everybody may write to this, and it is no mount
         self.directory("/etc", 0o755)
         return self
 
@@ -123,17 +126,28 @@ class _Archive:
         self.bytes = self._buffer.getvalue()
 
     def directory(self, path: str, mode: int) -> None:
+        self._made.add(path)
         entry = tarfile.TarInfo(path.lstrip("/"))
         entry.type, entry.mode = tarfile.DIRTYPE, mode
         self._tar.addfile(entry)
 
+    def _parents(self, path: str) -> None:
+        """What is not named gets whatever rights the engine likes."""
+        above = os.path.dirname(path)
+        if above not in self._made:
+            self._parents(above)
+            self.directory(above, 0o755)
+
     def file(self, path: str, source: str) -> None:
+        self._parents(path)
         content = Path(source).read_bytes()
         entry = tarfile.TarInfo(path.lstrip("/"))
         entry.size, entry.mode = len(content), 0o755
         self._tar.addfile(entry, io.BytesIO(content))
 
     def link(self, path: str, target: str) -> None:
+        self._parents(path)
+        self._made.add(path)
         entry = tarfile.TarInfo(path.lstrip("/"))
         entry.type, entry.linkname = tarfile.SYMTYPE, target
         self._tar.addfile(entry)

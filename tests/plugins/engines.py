@@ -22,6 +22,14 @@ def podman() -> TestEngine:
 
 
 @pytest.fixture
+def btrfs() -> Iterator[TestEngine]:
+    """A Docker engine whose layers can be held to a size."""
+    engine = _started("btrfs", f"-{os.getpid()}")
+    yield engine
+    engine.stop()
+
+
+@pytest.fixture
 def own_docker() -> Iterator[TestEngine]:
     """An engine for one test alone, which may do to it what it likes."""
     engine = _started("docker", f"-{os.getpid()}")

@@ -17,7 +17,7 @@ from acode.runner.container import leaks
 from acode.runner.container.api import Api, EngineError
 from acode.runner.container.discovery import Engine, find_engine
 from acode.runner.container.images import ensure_image
-from acode.runner.container.life import NoShell, Owner, dismiss, inspect, launch
+from acode.runner.container.life import NoShell, Owner, dismiss, inspect, launch, layer_bytes
 from acode.runner.container.plan import Plan
 from acode.runner.container.seat import Seat, Wanted
 from acode.runner.container.stats import Meter, Used
@@ -26,6 +26,8 @@ T = TypeVar("T")
 
 CALLS_AT_ONCE = 16
 SWEEP_SECONDS = 60.0
+HEAVY_SHARE = 0.25
+"""Of the disk that one attempt may use."""
 MAX_ATTEMPTS = 500
 """A container that has served so many is replaced: what they left in its layer goes with it."""
 
@@ -46,6 +48,10 @@ class Berth:
         self.is_spent = False
         """Not to be used again."""
         self.told_high: list[str] = []
+        self.layer_bytes = 0
+        """How large its own layer was when last looked at."""
+        self.layer_before = 0
+        """The same when the present attempt began."""
 
 
 class Berths:
@@ -95,6 +101,7 @@ class Berths:
             if berth is None:
                 berth = await self._make(slot, wanted)
             berth.attempts += 1
+            berth.layer_before = berth.layer_bytes
             return berth.seat
 
     def _fits(self, berth: Berth, slot: Slot, wanted: Wanted) -> bool:
@@ -258,16 +265,26 @@ class Berths:
         if slot is None:
             return
         try:
-            berth.used = await self._call(berth.meter.read)
+            used = await self._call(berth.meter.read)
+            if slot.lease is not None:
+                await self._weigh(berth)
         except EngineError as error:
             self._notice(error)
             return
-        slot.container_used = berth.used
+        written = max(0, berth.layer_bytes - berth.layer_before)
+        slot.container_used = berth.used = msgspec.structs.replace(used, layer_bytes=written)
         high = [] if berth.is_spent else berth.used.high()
         if high and not berth.told_high:
             note = f"the container of worker-{worker_id} is close to its limit: {', '.join(high)}"
             self._events.emit(PoolNote("warning", note))
         berth.told_high = high
+
+    async def _weigh(self, berth: Berth) -> None:
+        """What lies in the layer stays there: a container that has become heavy is not kept."""
+        engine, container = await self.engine(), berth.seat.container_id
+        berth.layer_bytes = await self._call(lambda: layer_bytes(engine.api, container))
+        most = self._fitting.ceiling(berth.wanted).disk_mb * 1024 * 1024
+        berth.is_spent |= berth.layer_bytes > HEAVY_SHARE * most
 
     async def _check_health(self) -> None:
         """Replace what is not well: at once if its worker is idle, else with its attempt."""

@@ -96,6 +96,10 @@ class Fitting:
         for directory in (config.trees, f"{config.trees}/scratch", home, config.live_checkpoints):
             os.makedirs(directory, exist_ok=True)
             give(directory, user.uid, user.gid)
+        for directory, _ in config.inside:
+            os.makedirs(directory, exist_ok=True)
+            os.chmod(directory, 0o1777)  # noqa: S103 -- as everybody expects of /tmp
+            give(directory, user.uid, user.gid)
         control = self.control_of(worker_id)
         os.makedirs(os.path.dirname(control), exist_ok=True)
         places = self._places(config, control, wanted)
@@ -133,6 +137,7 @@ class Fitting:
             agent=config.agent_dir,
             control=control,
             writable=(config.trees, config.home),
+            temporary=() if self.docker.resources.read_only_root_fs else config.inside,
             read_only=(config.config_file,) if os.path.isfile(config.config_file) else (),
             git=repository.common if repository else None,
             project_writable=wanted.project_writable,
@@ -166,7 +171,7 @@ class Fitting:
 def _for_engine(ceiling: Ceiling, engine: Engine) -> Ceiling:
     return msgspec.structs.replace(
         ceiling,
-        disk_mb=ceiling.disk_mb if engine.quotas else None,
+        counts_layer=engine.quotas,
         user_processes=_most_processes() if engine.name == "podman" else None,
     )
 

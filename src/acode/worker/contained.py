@@ -159,6 +159,11 @@ class Contained(Direct):
     def on_child(self) -> None:
         """None of ours."""
 
+    def clean(self) -> None:
+        """Remove what it leaves in its container, too."""
+        super().clean()
+        self._shelves.empty_inside()
+
     def abandon(self) -> None:
         """It does not obey: it goes with its container."""
         kill_container(self._seat)

@@ -25,8 +25,9 @@ class Ceiling(msgspec.Struct, frozen=True, kw_only=True):
     memory_mb: int = 512
     pids: int = 100
     open_files: int = 1024
-    disk_mb: int | None = None
-    """Of the container's own layer, where the engine can count it."""
+    disk_mb: int = 1024
+    counts_layer: bool = False
+    """Whether the engine can hold the container's own layer to that, too."""
     user_processes: int | None = None
     """Of its user on this whole machine. Podman sets one that it may not set, unless we do."""
 
@@ -126,12 +127,13 @@ def _limits(ceiling: Ceiling) -> dict[str, Any]:
             for name, most in (
                 ("nofile", ceiling.open_files),
                 ("core", 0),
+                ("fsize", ceiling.disk_mb * MEGABYTE),
                 ("nproc", ceiling.user_processes),
             )
             if most is not None
         ],
     }
-    if ceiling.disk_mb is not None:
+    if ceiling.counts_layer:
         limits["StorageOpt"] = {"size": f"{ceiling.disk_mb}m"}
     return limits
 
@@ -153,7 +155,7 @@ def _tmpfs(plan: Plan) -> dict[str, str]:
     empty = ",notmpcopyup" if plan.copies_up else ""
     places = dict.fromkeys(plan.masked, f"mode=755,size=1m{empty}")
     if plan.read_only_root:
-        size = plan.ceiling.memory_mb // 2
+        size = min(plan.ceiling.memory_mb // 2, plan.ceiling.disk_mb)
         places |= dict.fromkeys(("/tmp", "/var/tmp", "/run"), f"mode=1777,size={size}m")  # noqa: S108 -- inside
     return places
 

@@ -28,6 +28,8 @@ class Used(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     pids_limit: int = 0
     network_received_bytes: int = 0
     network_sent_bytes: int = 0
+    layer_bytes: int = 0
+    """What its present attempt has written to the container's own layer."""
 
     def high(self) -> list[str]:
         """What is nearly used up, in words."""
