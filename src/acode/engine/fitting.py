@@ -21,8 +21,9 @@ from acode.runner.container.mounts import (
     mounts_of,
     readable_by,
 )
+from acode.runner.container.network import is_address, is_host, published
 from acode.runner.container.owner import owner_of, user_for
-from acode.runner.container.plan import Ceiling, Mount, Plan, published
+from acode.runner.container.plan import Ceiling, Mount, Plan
 from acode.runner.container.seat import Wanted, give
 from acode.settings.tree import Docker, Settings
 from acode.worker.messages import WorkerConfig
@@ -220,16 +221,28 @@ def check(docker: Docker, root: str, engine_socket: str) -> None:
     """Refuse what no container could be made with."""
     _mounts(docker, root, engine_socket)
     _secrets(docker, root)
+    _check_network(docker)
+
+
+def _check_network(docker: Docker) -> None:
     for port in docker.ports:
-        inside, _ = published(port)
-        if not inside.partition("/")[0].isdigit():
+        if published(port) is None:
             raise ConfigError(
                 f"workers.docker.ports: {port} is no port",
                 "write 8080:80, 127.0.0.1:8080:80 or 80, with /udp behind it where needed",
             )
+    for server in docker.dns:
+        if not is_address(server):
+            raise ConfigError(
+                f"workers.docker.dns: {server} is no address",
+                "name servers by their addresses: 192.0.2.53",
+            )
     for host in docker.extra_hosts:
-        if ":" not in host:
-            raise ConfigError(f"workers.docker.extraHosts: {host} is not NAME:ADDRESS")
+        if not is_host(host):
+            raise ConfigError(
+                f"workers.docker.extraHosts: {host} is not NAME:ADDRESS",
+                "write db:192.0.2.7, or db:host-gateway for this machine",
+            )
 
 
 def _mounts(docker: Docker, root: str, engine_socket: str) -> tuple[Mount, ...]:

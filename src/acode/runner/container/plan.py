@@ -4,6 +4,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from acode.runner.container.network import published
+
 MEGABYTE = 1024 * 1024
 SECOND_NS = 1_000_000_000
 MAX_RESTARTS = 3
@@ -63,7 +65,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 def body_of(plan: Plan) -> dict[str, Any]:
     """The plan as the engine wants it."""
-    ports = [published(port) for port in plan.ports]
+    ports = [found for port in plan.ports if (found := published(port)) is not None]
     return {
         "Image": plan.image,
         "Entrypoint": _first_command(plan),
@@ -167,12 +169,3 @@ def _mount(mount: Mount) -> dict[str, Any]:
         "Target": mount.target,
         "ReadOnly": mount.read_only,
     }
-
-
-def published(text: str) -> tuple[str, list[dict[str, str]]]:
-    """`[[address:]port:]port[/protocol]` as the engine writes it; a lone port gets a free one."""
-    outside, _, inside = text.rpartition(":")
-    address, _, port = outside.rpartition(":")
-    number, _, protocol = inside.partition("/")
-    binding = {"HostIp": address.strip("[]") or "127.0.0.1", "HostPort": port}
-    return f"{number}/{protocol or 'tcp'}", [binding]
