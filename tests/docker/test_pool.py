@@ -192,6 +192,16 @@ def test_an_unhealthy_container_is_replaced(project: DockerProject) -> None:
     assert "is unhealthy; it is replaced" in project.daemon_log()
 
 
+@pytest.mark.req("027b-FR-030")
+def test_a_container_that_fails_is_started_again_by_its_engine(project: DockerProject) -> None:
+    project.start(count=1)
+    before = project.container()
+    psutil.Process(before["State"]["Pid"]).children()[0].kill()
+    eventually(lambda: project.container()["RestartCount"] == 1)
+    assert project.run_task("echo again") == "again"
+    assert project.container()["Id"] == before["Id"]
+
+
 @pytest.mark.req("027b-FR-024", "027b-FR-025")
 def test_containers_may_be_kept_for_a_look(project: DockerProject) -> None:
     project.start("--keep-containers", count=1)

@@ -48,6 +48,8 @@ class Berth:
         self.is_spent = False
         """Not to be used again."""
         self.told_high: list[str] = []
+        self.stood_still = 0
+        """How many looks in a row found nobody there who could take an order."""
         self.layer_bytes = 0
         """How large its own layer was when last looked at."""
         self.layer_before = 0
@@ -239,7 +241,8 @@ class Berths:
 
     async def close(self) -> None:
         """Remove all that are left."""
-        await asyncio.gather(*(self.let_go(name) for name in tuple(self._berths)))
+        # Those that are on their way out, too: a call to an engine would keep us from ending.
+        await asyncio.gather(*(self.let_go(name) for name in {*self._berths, *self._locks}))
         if self._engine is not None:
             await self._sweep()
         self._fitting.release()
@@ -266,6 +269,7 @@ class Berths:
             return
         try:
             used = await self._call(berth.meter.read)
+            berth.stood_still = 0 if berth.meter.is_well() else berth.stood_still + 1
             if slot.lease is not None:
                 await self._weigh(berth)
         except EngineError as error:
@@ -293,7 +297,7 @@ class Berths:
             return  # nobody knows; the engine is looked for with the next task
         for worker_id, berth in tuple(self._berths.items()):
             found = states.get(berth.seat.container_id)
-            why = _illness(found)
+            why = _illness(found) or _stillness(berth)
             slot = self._roster.get(worker_id)
             if why is None or slot is None or berth.is_spent:
                 continue
@@ -327,6 +331,11 @@ class Berths:
 
 def _labels(found: dict[str, Any]) -> dict[str, str]:
     return found.get("Labels") or {}
+
+
+def _stillness(berth: Berth) -> str | None:
+    # Twice: whoever debugs it may hold it for a moment.
+    return "is unhealthy" if berth.stood_still > 1 else None
 
 
 def _illness(found: dict[str, Any] | None) -> str | None:

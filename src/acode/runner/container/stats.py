@@ -15,6 +15,8 @@ from acode.runner.container.api import Api
 
 HIGH_SHARE = 0.9
 """From this share of a limit on, somebody should hear of it."""
+STANDING = ("T", "t", "Z", "X")
+"""States of a process that does nothing any more."""
 CGROUPS = "/sys/fs/cgroup"
 
 
@@ -65,6 +67,19 @@ class Meter:
             return used
         share = max(0.0, (cpu - before[0]) / 1e9 / (now - before[1]) * 100)
         return msgspec.structs.replace(used, cpu_percent=round(share, 1))
+
+    def is_well(self) -> bool:
+        """Whether whoever holds the container can move, as far as we can see.
+
+        An engine may ask for that, too, but Podman does so only where systemd runs.
+        """
+        try:
+            with open(f"/proc/{self._pid}/task/{self._pid}/children", encoding="ascii") as file:
+                holder = file.read().split()[0]
+            with open(f"/proc/{holder}/stat", encoding="utf-8", errors="replace") as file:
+                return file.read().rpartition(")")[2].split()[0] not in STANDING
+        except (OSError, IndexError):
+            return True
 
     def _from_kernel(self, files: "_Files") -> tuple[int, Used]:
         received, sent = _traffic(self._pid)
