@@ -16,6 +16,8 @@ from tests.web.conftest import Site
 
 pytestmark = pytest.mark.needs("docker")
 
+HOLD_30_MB = "head -c 30000000 /dev/zero | tail -c 30000000 | (sleep 1000; cat) >/dev/null"
+
 
 def test_a_task_runs_in_the_container_of_its_worker(project: DockerProject) -> None:
     done = project.start(count=1)
@@ -200,6 +202,10 @@ def test_a_container_that_fails_is_started_again_by_its_engine(project: DockerPr
     eventually(lambda: project.container()["RestartCount"] == 1)
     assert project.run_task("echo again") == "again"
     assert project.container()["Id"] == before["Id"]
+    task = project.add(HOLD_30_MB)
+    eventually(lambda: project.workers()[0]["resources"]["memoryBytes"] > 25_000_000)
+    project.run("task", "cancel", "--force", task)
+    project.wait(task)
 
 
 @pytest.mark.req("027b-FR-024", "027b-FR-025")
@@ -224,9 +230,6 @@ def test_a_hundred_tasks_over_four_containers_leave_nothing(project: DockerProje
     assert len(project.containers()) == 4
     project.stop()
     assert not project.containers()
-
-
-HOLD_30_MB = "head -c 30000000 /dev/zero | tail -c 30000000 | (sleep 1000; cat) >/dev/null"
 
 
 @pytest.mark.req("027b-FR-042", "027b-FR-043", "027b-FR-045", "027b-FR-050", "027b-AC-011")

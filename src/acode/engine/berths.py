@@ -17,7 +17,7 @@ from acode.runner.container import leaks
 from acode.runner.container.api import Api, EngineError
 from acode.runner.container.discovery import Engine, find_engine
 from acode.runner.container.images import ensure_image
-from acode.runner.container.life import NoShell, Owner, dismiss, inspect, launch, layer_bytes
+from acode.runner.container.life import NoShell, Owner, dismiss, launch, layer_bytes
 from acode.runner.container.plan import Plan
 from acode.runner.container.seat import Seat, Wanted
 from acode.runner.container.stats import Meter, Used
@@ -135,7 +135,7 @@ class Berths:
         seat = self._launched(api, plan, owner, seconds, home)
         with open(f"{plan.control}.json", "wb") as file:
             file.write(msgspec.json.encode((seat, wanted)))
-        return seat, self._meter(engine, seat.container_id)
+        return seat, Meter(api, seat.container_id)
 
     def _launched(self, api: Api, plan: Plan, owner: Owner, seconds: float, home: str) -> Seat:
         """Held by a supervisor, or by a keeper where the image has no shell; it remembers which."""
@@ -145,10 +145,6 @@ class Berths:
             except NoShell:
                 self._without_shell.add(plan.image)
         return launch(api, msgspec.structs.replace(plan, has_shell=False), owner, seconds, home)
-
-    def _meter(self, engine: Engine, container_id: str) -> Meter:
-        pid = int(inspect(engine.api, container_id)["State"]["Pid"])
-        return Meter(engine.api, container_id, pid)
 
     async def _adjusted(self, slot: Slot, berth: Berth, wanted: Wanted) -> Berth | None:
         """The same container with other limits; None if it has to be another one."""
@@ -218,7 +214,7 @@ class Berths:
             return  # not whole when its daemon died: the next task has it replaced
         engine = await self.engine()
         try:
-            meter = await self._call(lambda: self._meter(engine, container_id))
+            meter = await self._call(lambda: Meter(engine.api, container_id))
         except EngineError:
             return
         berth = self._berths[slot.id] = Berth(seat, wanted, meter)

@@ -18,7 +18,7 @@ from acode.runner.container.keeper import Keeper
 from acode.runner.container.notes import Notes
 from acode.runner.container.order import Command
 from acode.runner.container.seat import Seat
-from acode.runner.container.stats import Counts, counts_of
+from acode.runner.container.stats import Counts, counts_of, first_pid
 from acode.runner.container.told import Listening, Told, kill_container
 
 STRAY_GRACE_SECONDS = 0.5
@@ -56,7 +56,8 @@ class Execution:
         return 1, Told(unstarted=why, broken=True)
 
     def _run(self, command: Command, keeper: Keeper) -> tuple[int, Told]:
-        before = counts_of(self._seat.pid)
+        pid = first_pid(self._api, self._seat.container_id)
+        before = counts_of(pid)
         started = execs.start(self._api, self._seat.container_id, command)
         try:
             with started.stream as stream:
@@ -70,7 +71,7 @@ class Execution:
         except Gone:
             self._listening.bury(self._seat)
             return 1, self._listening.told
-        self._count(before, counts_of(self._seat.pid))
+        self._count(before, counts_of(pid))
         if (words := execs.refusal(state, self._first_words)) is not None:
             self._listening.note(**{"nowhere" if "cwd" in words else "absent": True})
         return state.exit_code or 0, self._listening.told

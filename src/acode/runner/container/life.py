@@ -13,6 +13,7 @@ from acode.runner.container.execs import Frames
 from acode.runner.container.keeper import Keeper, program
 from acode.runner.container.plan import Plan, body_of
 from acode.runner.container.seat import Seat, furnish, leave_order
+from acode.runner.container.stats import first_pid
 from acode.runner.suite import remove
 
 OURS = "acode.worker"
@@ -54,7 +55,7 @@ def launch(api: Api, plan: Plan, owner: Owner, seconds: float, probe: str) -> Se
     )
     try:
         api.post(f"/containers/{container_id}/start", seconds=seconds)
-        seat = _hear_from(api, seat, plan, Deadline(seconds), probe)
+        _hear_from(api, seat, plan, Deadline(seconds), probe)
     except EngineError as error:
         destroy(api, container_id)
         _clear(plan.control)
@@ -87,12 +88,13 @@ def create(api: Api, plan: Plan) -> str:
     return str(made["Id"])
 
 
-def _hear_from(api: Api, seat: Seat, plan: Plan, deadline: Deadline, probe: str) -> Seat:
+def _hear_from(api: Api, seat: Seat, plan: Plan, deadline: Deadline, probe: str) -> None:
     """Wait until somebody answers in it, and see whose the files are that are made there."""
     while True:
         try:
             if not seat.has_shell:
-                return _checked_keeper(api, seat)
+                _check_keeper(api, seat)
+                return
             with Channel(seat, max(0.1, deadline.left())) as channel:
                 _check_owner(channel, seat, deadline, probe)
                 channel.quit(max(0.1, deadline.left()))
@@ -103,19 +105,17 @@ def _hear_from(api: Api, seat: Seat, plan: Plan, deadline: Deadline, probe: str)
             raise EngineError(_last_words(api, seat.container_id, state)) from None
         except Silent:
             raise EngineError(f"the container {plan.name} did not start in time") from None
-        return seat
+        return
 
 
-def _checked_keeper(api: Api, seat: Seat) -> Seat:
+def _check_keeper(api: Api, seat: Seat) -> None:
     """It answers; as whom it runs tells whose the files of others are."""
     Keeper(seat).close()
-    pid = int(inspect(api, seat.container_id)["State"]["Pid"])
     try:
-        found = os.stat(f"/proc/{pid}").st_uid
+        found = os.stat(f"/proc/{first_pid(api, seat.container_id)}").st_uid
     except FileNotFoundError:
         raise EngineError("the processes of the container are not seen from here") from None
     _check_user(found, seat)
-    return msgspec.structs.replace(seat, pid=pid)
 
 
 def _check_owner(channel: Channel, seat: Seat, deadline: Deadline, probe: str) -> None:

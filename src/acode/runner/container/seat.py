@@ -35,8 +35,6 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True):
     """What all processes in it may use together."""
     has_shell: bool = True
     """Without one a keeper holds it, and the engine starts its commands."""
-    pid: int = 0
-    """Its first process, as this machine counts; known where there is no shell to ask."""
 
     def path(self, name: str) -> str:
         """A file of the directory."""

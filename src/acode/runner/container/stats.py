@@ -48,18 +48,23 @@ class Used(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 class Meter:
     """Looks at one container again and again; a share of the processor is a difference."""
 
-    def __init__(self, api: Api, container: str, pid: int) -> None:
+    def __init__(self, api: Api, container: str) -> None:
         self._api = api
         self._container = container
-        self._pid = pid
-        self._files = _Files.of(pid)
         self._cpu: tuple[int, float] | None = None
+        self._find()
+
+    def _find(self) -> None:
+        """Its first process; another one after the engine has started it again."""
+        self._pid = first_pid(self._api, self._container)
+        self._files = _Files.of(self._pid)
 
     def read(self) -> Used:
         """One look."""
         try:
             cpu, used = self._from_kernel(self._files) if self._files else self._from_engine()
         except (FileNotFoundError, ProcessLookupError, ValueError):
+            self._find()
             cpu, used = self._from_engine()
         now = ticks()
         before, self._cpu = self._cpu, (cpu, now)
@@ -127,6 +132,11 @@ class _Files(msgspec.Struct, frozen=True):
         """Without what the kernel only keeps because there is room for it."""
         key = b"inactive_file" if self.unified else b"total_inactive_file"
         return max(0, _number(self.memory) - _detail(self.memory_detail, key))
+
+
+def first_pid(api: Api, container: str) -> int:
+    """The first process of a container, as this machine counts."""
+    return int(api.get(f"/containers/{container}/json")["State"]["Pid"])
 
 
 class Counts(msgspec.Struct, frozen=True):
