@@ -251,6 +251,17 @@ def test_git_works_inside_a_worktree(project: DockerProject) -> None:
     assert (project.root / "file").read_text() == "one\n"
 
 
+def test_ready_trees_are_worked_on_inside(project: DockerProject) -> None:
+    repository(project)
+    project.configure(docker={"image": GIT}, workers={"worktree": {"strategy": "warm"}})
+    project.start(count=1)
+    for text in ("two", "three"):
+        task = project.add(f"cat file; git status --short; echo {text} >file; echo x >left")
+        assert project.wait(task).code == 0
+        assert project.output(task) == "one"
+        assert project.show(task)["branch"] == f"acode/{task}"
+
+
 def test_checks_run_inside_too(project: DockerProject) -> None:
     repository(project)
     project.configure(
