@@ -10,13 +10,16 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from statistics import median
 from typing import Any
 
 from acode.model.state import Status
 from acode.project import Project
+from acode.runner.container.leaks import ours
+from acode.runner.container.stats import Meter
 from bench.filled import Shelf
 from bench.pools import Pool, cpu_seconds, pool
-from bench.report import Line, Pair, at_most
+from bench.report import Line, Pair, at_most, duration
 from bench.rounds import Rounds, Scale, seconds
 from tests.docker.engines import TestEngine
 from tests.docker.images import BUSYBOX, ensure
@@ -29,6 +32,7 @@ TASKS = 40
 STARTED = 8
 WATCHED = 20
 STATS_SECONDS = 20.0
+LOOKS = 100
 
 
 def measure(shelf: Shelf, scale: Scale) -> Iterator[Line]:
@@ -41,6 +45,7 @@ def measure(shelf: Shelf, scale: Scale) -> Iterator[Line]:
         settings = {"mode": "docker", "docker": docker}
         yield from _tasks(shelf, scale, settings)
         yield from _starts(shelf, scale, settings)
+        yield from _one(shelf, scale, settings, engine)
         yield _stats(shelf, WATCHED if scale.rounds > 2 else STARTED, settings)
 
 
@@ -103,6 +108,27 @@ def _starts(shelf: Shelf, scale: Scale, settings: Settings) -> Iterator[Line]:
 
     rounds = Rounds({OURS: ours, DETACHED: theirs}, min(3, scale.rounds))
     yield at_most(f"start of {STARTED} workers", Pair(rounds, OURS, DETACHED), 1.0)
+
+
+def _one(shelf: Shelf, scale: Scale, settings: Settings, engine: TestEngine) -> Iterator[Line]:
+    """A container's start and end with all that is around them, and one look at it."""
+    starts, stops, looks = [], [], []
+    for _ in range(scale.rounds):
+        began = time.perf_counter()
+        with pool(shelf.fresh(), 1, **settings):
+            starts.append(time.perf_counter() - began)
+            (found,) = ours(engine.wait().api)
+            meter = Meter(engine.wait().api, found["Id"])
+            looks += [seconds(meter.read) for _ in range(LOOKS)]
+            began = time.perf_counter()
+        stops.append(time.perf_counter() - began)
+    yield _within("start of a pool with one container", median(starts), 10)
+    yield _within("end of a pool with one container", median(stops), 15)
+    yield _within("one look at what a container uses", median(looks), 0.1)
+
+
+def _within(case: str, took: float, goal: float) -> Line:
+    return Line(case, duration(took), "", None, f"< {duration(goal)}", took < goal)
 
 
 def _stats(shelf: Shelf, count: int, settings: Settings) -> Line:

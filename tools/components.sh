@@ -17,12 +17,16 @@ need runc runc
 need catatonit catatonit
 need busybox busybox-static
 need ip iproute2
+need mkfs.btrfs btrfs-progs
+need gcc gcc
+need as binutils
 need make make
 need node nodejs
 need npm npm
 need cargo cargo
 need iptables iptables
 need nsenter util-linux
+[ -e /usr/include/stdlib.h ] || missing="$missing libc6-dev"
 # Without it Podman cannot make a network.
 [ -e /usr/lib/podman/netavark ] || missing="$missing netavark"
 

@@ -14,7 +14,7 @@ from acode.runner.container.discovery import Engine
 from acode.runner.container.leaks import labels_for
 from acode.runner.container.life import Owner, destroy, inspect, launch
 from acode.runner.container.mounts import Places, mounts_of
-from acode.runner.container.order import order_of
+from acode.runner.container.order import Command
 from acode.runner.container.plan import Plan
 from acode.runner.container.seat import Seat
 from acode.runner.container.standin import fork_stand_in
@@ -41,11 +41,11 @@ class Done(NamedTuple):
 class Running:
     """A command that goes on while the test does."""
 
-    def __init__(self, seat: Seat, order: str) -> None:
+    def __init__(self, seat: Seat, command: Command) -> None:
         self.pipes = Pipes()
         self._report, report = os.pipe2(os.O_CLOEXEC)
         ends = (self.pipes.stdout_end, self.pipes.stderr_end)
-        self.pid = fork_stand_in(seat, order, *ends, report)
+        self.pid = fork_stand_in(seat, command, *ends, report)
         os.close(report)
 
     def kill(self, number: signal.Signals) -> None:
@@ -117,7 +117,7 @@ class Box:
         return self._seat
 
     def begin(self, *argv: str, env: Mapping[str, str] = {}, cwd: str | None = None) -> Running:
-        return Running(self.seat, order_of(argv, env, cwd or self.workspace))
+        return Running(self.seat, Command(argv, env, cwd or self.workspace))
 
     def run(self, *argv: str, env: Mapping[str, str] = {}, cwd: str | None = None) -> Done:
         return self.begin(*argv, env=env, cwd=cwd).end()

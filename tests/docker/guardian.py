@@ -48,7 +48,7 @@ def podman_command(directory: Path) -> list[str]:
     ]
 
 
-COMMANDS = {"docker": docker_command, "podman": podman_command}
+COMMANDS = {"docker": docker_command, "podman": podman_command, "btrfs": docker_command}
 
 CONTAINERS_CONF = """
 [containers]
@@ -60,6 +60,16 @@ network_backend = "netavark"
 
 def cgroup_of(directory: Path) -> str:
     return f"acode-{directory.name}"
+
+
+def mount_btrfs(directory: Path) -> None:
+    """A disk whose file system counts what each layer holds, seen by the engine alone."""
+    disk = directory / "disk"
+    with disk.open("wb") as file:
+        file.truncate(1 << 30)
+    subprocess.run(["mkfs.btrfs", "-q", disk], check=True, stdout=subprocess.DEVNULL)
+    (directory / "data").mkdir()
+    subprocess.run(["mount", "-o", "loop", disk, directory / "data"], check=True)
 
 
 def environment(directory: Path) -> dict[str, str]:
@@ -138,6 +148,8 @@ def main(name: str, directory: str, watched: str) -> None:
         os._exit(0)  # nobody's child: the run's own processes are counted at its end
     os.setsid()
     become_subreaper()
+    if name == "btrfs":
+        mount_btrfs(Path(directory))
     (Path(directory) / "guardian.pid").write_text(str(os.getpid()), encoding="ascii")
     Guardian(name, Path(directory), int(watched)).run()
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from functools import cache
 from http.client import HTTPConnection
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.parse import urlencode
 
 from acode.runner.container.api import Api, _Connection
@@ -16,11 +17,11 @@ from acode.runner.container.images import has_image
 
 BUSYBOX = "localhost/acode-test/busybox:latest"
 GIT = "localhost/acode-test/git:latest"
-BARE = "localhost/acode-test/bare:latest"
-"""Programs, and no shell."""
+APP = "localhost/acode-test/app:latest"
+"""One program, and nothing else: no shell, no libraries."""
 VOLUME = "localhost/acode-test/volume:latest"
 """One that wants a volume of its own."""
-ALL = (BUSYBOX, GIT, BARE, VOLUME)
+ALL = (BUSYBOX, GIT, APP, VOLUME)
 
 _APPLETS = [
     "sh", "cat", "echo", "env", "false", "head", "id", "kill", "ls", "mkdir", "mkfifo", "nc",
@@ -57,7 +58,7 @@ def import_image(api: Api, name: str, archived: bytes) -> None:
 @cache
 def archive(name: str) -> bytes:
     """The files of an image."""
-    return {BUSYBOX: _busybox, VOLUME: _busybox, GIT: _git, BARE: _bare}[name]()
+    return {BUSYBOX: _busybox, VOLUME: _busybox, GIT: _git, APP: _app}[name]()
 
 
 def _busybox() -> bytes:
@@ -68,11 +69,13 @@ def _busybox() -> bytes:
     return made.bytes
 
 
-def _bare() -> bytes:
-    with _Archive() as made:
-        made.file("/bin/echo", _located("busybox"))
-        for name in ("sleep", "true", "false", "cat", "id"):
-            made.link(f"/bin/{name}", "echo")
+def _app() -> bytes:
+    source = Path(__file__).with_name("app.c")
+    with TemporaryDirectory() as directory:
+        program = f"{directory}/app"
+        subprocess.run(["gcc", "-static", "-Os", "-s", "-o", program, source], check=True)
+        with _Archive() as made:
+            made.file("/bin/app", program)
     return made.bytes
 
 
@@ -109,9 +112,12 @@ class _Archive:
         self._buffer = io.BytesIO()
         self._tar = tarfile.open(fileobj=self._buffer, mode="w")  # noqa: SIM115 -- closed with the archive
         self.bytes = b""
+        self._made = {"/"}
 
     def __enter__(self) -> "_Archive":
+        self.directory("./", 0o755)
         self.directory("/tmp", 0o1777)
+        self.directory("/open", 0o1777)  # everybody may write to this, and it is no mount
         self.directory("/etc", 0o755)
         return self
 
@@ -120,17 +126,28 @@ class _Archive:
         self.bytes = self._buffer.getvalue()
 
     def directory(self, path: str, mode: int) -> None:
+        self._made.add(path)
         entry = tarfile.TarInfo(path.lstrip("/"))
         entry.type, entry.mode = tarfile.DIRTYPE, mode
         self._tar.addfile(entry)
 
+    def _parents(self, path: str) -> None:
+        """What is not named gets whatever rights the engine likes."""
+        above = os.path.dirname(path)
+        if above not in self._made:
+            self._parents(above)
+            self.directory(above, 0o755)
+
     def file(self, path: str, source: str) -> None:
+        self._parents(path)
         content = Path(source).read_bytes()
         entry = tarfile.TarInfo(path.lstrip("/"))
         entry.size, entry.mode = len(content), 0o755
         self._tar.addfile(entry, io.BytesIO(content))
 
     def link(self, path: str, target: str) -> None:
+        self._parents(path)
+        self._made.add(path)
         entry = tarfile.TarInfo(path.lstrip("/"))
         entry.type, entry.linkname = tarfile.SYMTYPE, target
         self._tar.addfile(entry)

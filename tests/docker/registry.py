@@ -97,8 +97,9 @@ def serve(port: int, failures: int, delay: float) -> None:
         def log_message(self, *_: object) -> None:
             pass
 
-    _say("ready")
-    ThreadingHTTPServer(("127.0.0.1", port), Handler).serve_forever()
+    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+    _say("ready")  # connections wait from here on
+    server.serve_forever()
 
 
 if __name__ == "__main__":

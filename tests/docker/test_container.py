@@ -3,6 +3,7 @@
 import os
 import stat
 import subprocess
+from typing import Any
 
 import pytest
 
@@ -250,6 +251,17 @@ def test_git_works_inside_a_worktree(project: DockerProject) -> None:
     assert (project.root / "file").read_text() == "one\n"
 
 
+def test_ready_trees_are_worked_on_inside(project: DockerProject) -> None:
+    repository(project)
+    project.configure(docker={"image": GIT}, workers={"worktree": {"strategy": "warm"}})
+    project.start(count=1)
+    for text in ("two", "three"):
+        task = project.add(f"cat file; git status --short; echo {text} >file; echo x >left")
+        assert project.wait(task).code == 0
+        assert project.output(task) == "one"
+        assert project.show(task)["branch"] == f"acode/{task}"
+
+
 def test_checks_run_inside_too(project: DockerProject) -> None:
     repository(project)
     project.configure(
@@ -284,6 +296,27 @@ def test_what_may_not_be_mounted_is_refused_before_anything_starts(project: Dock
         project.configure(docker={"mounts": [{"source": source, "target": target}]})
         done = project.run("worker", "start", "--count", "1")
         assert (done.code, words in done.err) == (2, True), done
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"ports": ["8080:80:90:1"]},
+        {"ports": ["99999:80"]},
+        {"dns": ["not an address"]},
+        {"extraHosts": ["friend:999.1.1.1"]},
+        {"secrets": [{"name": "db", "file": "/nowhere"}]},
+    ],
+    ids=str,
+)
+def test_what_no_engine_could_use_is_refused_before_anything_starts(
+    project: DockerProject, bad: dict[str, Any]
+) -> None:
+    project.configure(docker=bad)
+    done = project.run("worker", "start", "--count", "1")
+    assert done.code == 2, done
+    assert f"workers.docker.{next(iter(bad))}" in done.err
+    assert not project.has_daemon()
 
 
 def test_a_task_does_not_see_the_environment_of_the_daemon(project: DockerProject) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from acode.runner.container.life import destroy
@@ -33,6 +34,32 @@ def test_a_pool_runs_on_podman(project: DockerProject) -> None:
     assert host["HostConfig"]["PidsLimit"] == 100
     project.stop()
     assert not project.containers()
+
+
+@pytest.mark.req("027b-FR-029")
+def test_an_unhealthy_container_on_podman_is_replaced(project: DockerProject) -> None:
+    """It looks after the health of containers only where systemd runs, so we look, too."""
+    project.start(count=1)
+    (container,) = project.containers()
+    freeze(project)
+    eventually(lambda: [c["Id"] for c in project.containers()] not in ([container["Id"]], []))
+    assert "is unhealthy; it is replaced" in project.daemon_log()
+    assert project.run_task("echo again") == "again"
+
+
+def test_a_container_that_stands_still_does_not_keep_the_pool_from_stopping(
+    project: DockerProject,
+) -> None:
+    project.configure(docker={"statsIntervalSeconds": 60, "stopTimeoutSeconds": 6})
+    project.start(count=1)
+    freeze(project)
+    project.stop()
+    assert not project.containers()
+
+
+def freeze(project: DockerProject) -> None:
+    """The supervisor of the only container hears nothing any more."""
+    psutil.Process(project.container()["State"]["Pid"]).children()[0].suspend()
 
 
 def test_tasks_on_podman_are_cancelled_killed_and_lost_as_anywhere(project: DockerProject) -> None:

@@ -38,6 +38,11 @@ def _all_of(*names: str) -> bool:
     return all(shutil.which(name) for name in names)
 
 
+def _can_mount(kind: str) -> bool:
+    with open("/proc/filesystems", encoding="ascii") as file:
+        return kind in file.read().split() and os.path.exists("/dev/loop-control")
+
+
 def unified_directory() -> str | None:
     """Where version 2 of control groups is mounted."""
     with open("/proc/self/mounts", encoding="utf-8") as file:
@@ -52,12 +57,16 @@ COMPONENTS = {
     ),
     # Tests start an engine of their own, with its own socket and data.
     "docker": Component(
-        lambda: os.geteuid() == 0 and _all_of("dockerd", "busybox", "unshare", "ip"),
-        "run the tests as root, and apt-get install docker.io busybox-static",
+        lambda: os.geteuid() == 0 and _all_of("dockerd", "busybox", "unshare", "ip", "gcc"),
+        "run the tests as root, and apt-get install docker.io busybox-static gcc",
     ),
     "podman": Component(
-        lambda: os.geteuid() == 0 and _all_of("podman", "busybox", "unshare", "ip"),
-        "run the tests as root, and apt-get install podman busybox-static",
+        lambda: os.geteuid() == 0 and _all_of("podman", "busybox", "unshare", "ip", "gcc"),
+        "run the tests as root, and apt-get install podman busybox-static gcc",
+    ),
+    "btrfs": Component(
+        lambda: os.geteuid() == 0 and _all_of("dockerd", "mkfs.btrfs") and _can_mount("btrfs"),
+        "run the tests as root, with loop devices, and apt-get install docker.io btrfs-progs",
     ),
     "cgroups v1": Component(
         lambda: (place := find_place()) is not None and place.version == 1,

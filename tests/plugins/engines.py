@@ -30,6 +30,14 @@ def no_server_is_left_behind(no_process_is_left_behind: None) -> Iterator[None]:
 
 
 @pytest.fixture
+def btrfs() -> Iterator[TestEngine]:
+    """A Docker engine whose layers can be held to a size."""
+    engine = _started("btrfs", f"-{os.getpid()}")
+    yield engine
+    engine.stop()
+
+
+@pytest.fixture
 def own_docker() -> Iterator[TestEngine]:
     """An engine for one test alone, which may do to it what it likes."""
     engine = _started("docker", f"-{os.getpid()}")

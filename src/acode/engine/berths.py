@@ -14,10 +14,11 @@ from acode.model.event import PoolNote
 from acode.model.worker import ProcessIdentity
 from acode.observe.events import Events
 from acode.runner.container import leaks
-from acode.runner.container.api import EngineError
+from acode.runner.container.api import Api, EngineError
 from acode.runner.container.discovery import Engine, find_engine
 from acode.runner.container.images import ensure_image
-from acode.runner.container.life import dismiss, inspect, launch
+from acode.runner.container.life import NoShell, Owner, dismiss, launch, layer_bytes
+from acode.runner.container.plan import Plan
 from acode.runner.container.seat import Seat, Wanted
 from acode.runner.container.stats import Meter, Used
 
@@ -25,6 +26,8 @@ T = TypeVar("T")
 
 CALLS_AT_ONCE = 16
 SWEEP_SECONDS = 60.0
+HEAVY_SHARE = 0.25
+"""Of the disk that one attempt may use."""
 MAX_ATTEMPTS = 500
 """A container that has served so many is replaced: what they left in its layer goes with it."""
 
@@ -45,6 +48,12 @@ class Berth:
         self.is_spent = False
         """Not to be used again."""
         self.told_high: list[str] = []
+        self.stood_still = 0
+        """How many looks in a row found nobody there who could take an order."""
+        self.layer_bytes = 0
+        """How large its own layer was when last looked at."""
+        self.layer_before = 0
+        """The same when the present attempt began."""
 
 
 class Berths:
@@ -60,6 +69,8 @@ class Berths:
         self._berths: dict[str, Berth] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._engine: Engine | None = None
+        self._without_shell: set[str] = set()
+        """Images that were found to have none."""
         self._threads: ThreadPoolExecutor | None = None
         self._sweep_in = 0.0
 
@@ -92,6 +103,7 @@ class Berths:
             if berth is None:
                 berth = await self._make(slot, wanted)
             berth.attempts += 1
+            berth.layer_before = berth.layer_bytes
             return berth.seat
 
     def _fits(self, berth: Berth, slot: Slot, wanted: Wanted) -> bool:
@@ -120,14 +132,19 @@ class Berths:
         plan, owner, home = self._fitting.plan(engine, worker_id, wanted)
         ensure_image(api, plan.image, self._fitting.pulling)
         seconds = self._fitting.docker.start_timeout_seconds
-        seat = launch(api, plan, owner, seconds, home)
+        seat = self._launched(api, plan, owner, seconds, home)
         with open(f"{plan.control}.json", "wb") as file:
             file.write(msgspec.json.encode((seat, wanted)))
-        return seat, self._meter(engine, seat.container_id)
+        return seat, Meter(api, seat.container_id)
 
-    def _meter(self, engine: Engine, container_id: str) -> Meter:
-        pid = int(inspect(engine.api, container_id)["State"]["Pid"])
-        return Meter(engine.api, container_id, pid)
+    def _launched(self, api: Api, plan: Plan, owner: Owner, seconds: float, home: str) -> Seat:
+        """Held by a supervisor, or by a keeper where the image has no shell; it remembers which."""
+        if plan.image not in self._without_shell:
+            try:
+                return launch(api, plan, owner, seconds, home)
+            except NoShell:
+                self._without_shell.add(plan.image)
+        return launch(api, msgspec.structs.replace(plan, has_shell=False), owner, seconds, home)
 
     async def _adjusted(self, slot: Slot, berth: Berth, wanted: Wanted) -> Berth | None:
         """The same container with other limits; None if it has to be another one."""
@@ -197,7 +214,7 @@ class Berths:
             return  # not whole when its daemon died: the next task has it replaced
         engine = await self.engine()
         try:
-            meter = await self._call(lambda: self._meter(engine, container_id))
+            meter = await self._call(lambda: Meter(engine.api, container_id))
         except EngineError:
             return
         berth = self._berths[slot.id] = Berth(seat, wanted, meter)
@@ -220,7 +237,8 @@ class Berths:
 
     async def close(self) -> None:
         """Remove all that are left."""
-        await asyncio.gather(*(self.let_go(name) for name in tuple(self._berths)))
+        # Those that are on their way out, too: a call to an engine would keep us from ending.
+        await asyncio.gather(*(self.let_go(name) for name in {*self._berths, *self._locks}))
         if self._engine is not None:
             await self._sweep()
         self._fitting.release()
@@ -246,16 +264,27 @@ class Berths:
         if slot is None:
             return
         try:
-            berth.used = await self._call(berth.meter.read)
+            used = await self._call(berth.meter.read)
+            berth.stood_still = 0 if berth.meter.is_well() else berth.stood_still + 1
+            if slot.lease is not None:
+                await self._weigh(berth)
         except EngineError as error:
             self._notice(error)
             return
-        slot.container_used = berth.used
+        written = max(0, berth.layer_bytes - berth.layer_before)
+        slot.container_used = berth.used = msgspec.structs.replace(used, layer_bytes=written)
         high = [] if berth.is_spent else berth.used.high()
         if high and not berth.told_high:
             note = f"the container of worker-{worker_id} is close to its limit: {', '.join(high)}"
             self._events.emit(PoolNote("warning", note))
         berth.told_high = high
+
+    async def _weigh(self, berth: Berth) -> None:
+        """What lies in the layer stays there: a container that has become heavy is not kept."""
+        engine, container = await self.engine(), berth.seat.container_id
+        berth.layer_bytes = await self._call(lambda: layer_bytes(engine.api, container))
+        most = self._fitting.ceiling(berth.wanted).disk_mb * 1024 * 1024
+        berth.is_spent |= berth.layer_bytes > HEAVY_SHARE * most
 
     async def _check_health(self) -> None:
         """Replace what is not well: at once if its worker is idle, else with its attempt."""
@@ -264,7 +293,7 @@ class Berths:
             return  # nobody knows; the engine is looked for with the next task
         for worker_id, berth in tuple(self._berths.items()):
             found = states.get(berth.seat.container_id)
-            why = _illness(found)
+            why = _illness(found) or _stillness(berth)
             slot = self._roster.get(worker_id)
             if why is None or slot is None or berth.is_spent:
                 continue
@@ -298,6 +327,11 @@ class Berths:
 
 def _labels(found: dict[str, Any]) -> dict[str, str]:
     return found.get("Labels") or {}
+
+
+def _stillness(berth: Berth) -> str | None:
+    # Twice: whoever debugs it may hold it for a moment.
+    return "is unhealthy" if berth.stood_still > 1 else None
 
 
 def _illness(found: dict[str, Any] | None) -> str | None:

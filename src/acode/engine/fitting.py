@@ -21,8 +21,9 @@ from acode.runner.container.mounts import (
     mounts_of,
     readable_by,
 )
+from acode.runner.container.network import is_address, is_host, published
 from acode.runner.container.owner import owner_of, user_for
-from acode.runner.container.plan import Ceiling, Mount, Plan, published
+from acode.runner.container.plan import Ceiling, Mount, Plan
 from acode.runner.container.seat import Wanted, give
 from acode.settings.tree import Docker, Settings
 from acode.worker.messages import WorkerConfig
@@ -96,6 +97,10 @@ class Fitting:
         for directory in (config.trees, f"{config.trees}/scratch", home, config.live_checkpoints):
             os.makedirs(directory, exist_ok=True)
             give(directory, user.uid, user.gid)
+        for directory, _ in config.inside:
+            os.makedirs(directory, exist_ok=True)
+            os.chmod(directory, 0o1777)  # noqa: S103 -- as everybody expects of /tmp
+            give(directory, user.uid, user.gid)
         control = self.control_of(worker_id)
         os.makedirs(os.path.dirname(control), exist_ok=True)
         places = self._places(config, control, wanted)
@@ -133,6 +138,7 @@ class Fitting:
             agent=config.agent_dir,
             control=control,
             writable=(config.trees, config.home),
+            temporary=() if self.docker.resources.read_only_root_fs else config.inside,
             read_only=(config.config_file,) if os.path.isfile(config.config_file) else (),
             git=repository.common if repository else None,
             project_writable=wanted.project_writable,
@@ -166,7 +172,7 @@ class Fitting:
 def _for_engine(ceiling: Ceiling, engine: Engine) -> Ceiling:
     return msgspec.structs.replace(
         ceiling,
-        disk_mb=ceiling.disk_mb if engine.quotas else None,
+        counts_layer=engine.quotas,
         user_processes=_most_processes() if engine.name == "podman" else None,
     )
 
@@ -215,16 +221,28 @@ def check(docker: Docker, root: str, engine_socket: str) -> None:
     """Refuse what no container could be made with."""
     _mounts(docker, root, engine_socket)
     _secrets(docker, root)
+    _check_network(docker)
+
+
+def _check_network(docker: Docker) -> None:
     for port in docker.ports:
-        inside, _ = published(port)
-        if not inside.partition("/")[0].isdigit():
+        if published(port) is None:
             raise ConfigError(
                 f"workers.docker.ports: {port} is no port",
                 "write 8080:80, 127.0.0.1:8080:80 or 80, with /udp behind it where needed",
             )
+    for server in docker.dns:
+        if not is_address(server):
+            raise ConfigError(
+                f"workers.docker.dns: {server} is no address",
+                "name servers by their addresses: 192.0.2.53",
+            )
     for host in docker.extra_hosts:
-        if ":" not in host:
-            raise ConfigError(f"workers.docker.extraHosts: {host} is not NAME:ADDRESS")
+        if not is_host(host):
+            raise ConfigError(
+                f"workers.docker.extraHosts: {host} is not NAME:ADDRESS",
+                "write db:192.0.2.7, or db:host-gateway for this machine",
+            )
 
 
 def _mounts(docker: Docker, root: str, engine_socket: str) -> tuple[Mount, ...]:

@@ -11,11 +11,11 @@ from acode.engine.dispatcher import Dispatcher
 from acode.engine.orders import Orders
 from acode.engine.roster import LIVE, Peak, Roster, Slot
 from acode.model.event import BackpressureChanged, LimitExceeded
-from acode.model.limits import CPU, MEMORY, AttemptLimits, Over, OverLimitAction
+from acode.model.limits import CPU, DISK, MEMORY, AttemptLimits, Over, OverLimitAction
 from acode.model.task import Lease
 from acode.observe.events import Events
 from acode.policy.backpressure import Gauge, Load, PoolCeilings, held_by, hold_of
-from acode.policy.limits import Sampled, action_on, overs
+from acode.policy.limits import Sampled, action_on, overs, walled
 from acode.runner.machine import look
 from acode.runner.usage import Sampler, TreeUse, exact_memory
 from acode.worker.messages import Action, Control, Ended, Exceeded
@@ -137,7 +137,7 @@ class Monitor:
         return {
             "cpuPercent": round(watched.cpu_percent() + cpu, 1),
             "memoryBytes": watched.use.own_bytes + watched.use.memory_bytes + memory,
-            "diskBytes": slot.disk_bytes,
+            "diskBytes": slot.disk_bytes + _layer(slot),
         }
 
     # The limits of an attempt.
@@ -148,10 +148,15 @@ class Monitor:
             # The worker steers by what the attempt uses now.
             used = round(watched.latest_cpu_percent(), 1)
             _tell(slot, lease, Over(CPU, limits.cpu_percent, used), limits.action)
-        for over in overs(_sampled(watched), limits, {*slot.enforced, *watched.told}):
+        sampled = _sampled(watched)
+        if self._orders.is_for_container(lease.task.spec) and (layer := _layer(slot)):
+            # What lies in mounted directories its worker sees; only an engine sees into a layer.
+            sampled = sampled._replace(disk_bytes=slot.disk_bytes + layer)
+        for over in overs(sampled, limits, {*slot.enforced, *watched.told}):
             # Memory that is shared was counted for each of those who share it.
             if over.what != MEMORY or not _is_shared(watched, limits):
-                action = action_on(over, limits.action)
+                held = walled(limits) if over.what == DISK else limits
+                action = action_on(over, held.action)
                 watched.told.add(over.what)
                 _tell(slot, lease, over, action)
                 self._events.emit(LimitExceeded.of(lease.task.id, slot.id, over, action))
@@ -180,6 +185,11 @@ def _inside(slot: Slot) -> tuple[float, int]:
     """Processor and memory of a worker's container, which is no part of its tree."""
     used = slot.container_used
     return (used.cpu_percent, used.memory_bytes) if used else (0.0, 0)
+
+
+def _layer(slot: Slot) -> int:
+    """What its attempt has written to the container's own layer."""
+    return slot.container_used.layer_bytes if slot.container_used else 0
 
 
 def _sampled(watched: Watched) -> Sampled:

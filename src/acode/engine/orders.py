@@ -81,7 +81,7 @@ class Orders:
 
     def _wanted(self, spec: TaskSpec) -> Wanted | None:
         """The container that a task is to run in; None if it is to run as a process."""
-        if (spec.mode or self._settings.workers.mode) is Mode.PROCESS:
+        if not self.is_for_container(spec):
             return None
         image, share = spec.metadata.get("image"), spec.limits.cpu_percent
         return Wanted(
@@ -90,6 +90,10 @@ class Orders:
             cpus=None if share is None else share / 100,
             project_writable=spec.workspace is WorkspaceKind.PROJECT,
         )
+
+    def is_for_container(self, spec: TaskSpec) -> bool:
+        """Whether a task is to run in one."""
+        return (spec.mode or self._settings.workers.mode) is Mode.DOCKER
 
     def _writable(self, kind: str) -> tuple[str, ...]:
         """The agent's own directories. What is not there could not be opened to it alone."""

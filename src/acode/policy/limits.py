@@ -3,6 +3,8 @@
 from collections.abc import Collection
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from acode.model.limits import (
     CPU,
     DISK,
@@ -55,6 +57,11 @@ def action_on(over: Over, action: OverLimitAction) -> OverLimitAction:
     if action is OverLimitAction.THROTTLE and over.what != CPU:
         return OverLimitAction.WARN
     return action
+
+
+def walled(limits: AttemptLimits) -> AttemptLimits:
+    """In a container limits are walls, whatever is done about those of processes."""
+    return replace(limits, action=OverLimitAction.KILL)
 
 
 class Ceiling(NamedTuple):

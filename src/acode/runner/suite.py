@@ -3,6 +3,7 @@
 import os
 import shutil
 import stat
+from contextlib import suppress
 from typing import NamedTuple
 
 from acode.clock import ticks
@@ -104,6 +105,15 @@ def remove(path: str) -> None:
         os.unlink(path)
         return
     shutil.rmtree(path, onerror=_make_writable)
+
+
+def remove_any(path: str) -> None:
+    """The same of whatever it is."""
+    if os.path.isdir(path):
+        remove(path)
+    else:
+        with suppress(FileNotFoundError):
+            os.unlink(path)
 
 
 def _make_writable(_function: object, path: str, _error: object) -> None:

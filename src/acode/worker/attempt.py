@@ -26,6 +26,7 @@ from acode.model.limits import Over, OverLimitAction
 from acode.observe.log import OutputLog
 from acode.policy.blocked.refusal import refusal
 from acode.policy.failures import explain
+from acode.policy.limits import walled
 from acode.runner.pipes import read_available
 from acode.runner.refusal import not_kept
 from acode.worker.bounds import Bounds
@@ -74,7 +75,8 @@ class Attempt:
         self._bounds = bounds
         self._tell = tell
         directories = (config.trees, shelves.home)
-        self._warden = Warden(assignment.limits, bounds, directories, self, clock)
+        limits = walled(assignment.limits) if assignment.seat else assignment.limits
+        self._warden = Warden(limits, bounds, directories, self, clock)
         self._course: Course | None = None
         self._stopped_as: Ending | None = None
         self._last: Ending = Exited(0)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from acode.clock import Deadline
 from acode.model.ending import Usage
 from acode.runner.container.channel import DOOR_SECONDS, RETRY_SECONDS, Wire
-from acode.runner.container.order import order_of
+from acode.runner.container.order import Command, order_of
 from acode.runner.container.seat import Seat, leave_order
 from acode.runner.container.told import Listening, kill_container
 from acode.runner.pipes import Pipes
@@ -95,7 +95,7 @@ class Contained(Direct):
         env = environment_inside(task.env, environment(task, self._config, places, workspace))
         directory = os.path.join(workspace, task.cwd or ".")
         self._listener.on_begin()
-        leave_order(self._seat, order_of(task.argv, env, directory))
+        leave_order(self._seat, order_of(Command(task.argv, env, directory)))
 
     def _hear(self) -> None:
         wire = self._wire
@@ -158,6 +158,11 @@ class Contained(Direct):
 
     def on_child(self) -> None:
         """None of ours."""
+
+    def clean(self) -> None:
+        """Remove what it leaves in its container, too."""
+        super().clean()
+        self._shelves.empty_inside()
 
     def abandon(self) -> None:
         """It does not obey: it goes with its container."""

@@ -15,10 +15,10 @@ Common = tuple[Assignment, WorkerConfig, Shelves, dict[str, str], set[int], List
 def course_of(common: Common, loop: Loop) -> Course:
     """The short way where there is nothing to do before and after; as a process or inside."""
     task = common[0]
-    if not task.is_plain:
-        return Guided(*common, loop)
-    if task.seat is None:
+    if task.is_plain and task.seat is None:
         return Direct(*common)
+    if not task.is_plain or (task.seat is not None and not task.seat.has_shell):
+        return Guided(*common, loop)
     from acode.worker.contained import Contained  # a pool of processes does without
 
     return Contained(*common, loop)

@@ -196,6 +196,9 @@ class Guided:
         if self._wire is not None:
             # What it still has to say is of no interest; it ends when it has tidied up.
             self._hang_up()
+        if self._task.seat is not None:
+            # Not by the steward: the next attempt may be at work there by then.
+            self._shelves.empty_inside()
         if self._pid:
             self._strangers.add(self._pid)
         elif self._places is not None:

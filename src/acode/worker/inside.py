@@ -7,7 +7,7 @@ import msgspec
 
 from acode.model.ending import Usage
 from acode.model.failure import Category, Failure, FailureCode
-from acode.runner.container.order import order_of
+from acode.runner.container.order import Command
 from acode.runner.container.seat import Seat, give
 from acode.runner.container.standin import fork_stand_in, quiesce
 from acode.runner.container.told import Told
@@ -28,9 +28,8 @@ class Inside:
         """Start it; the pid of its stand-in."""
         self._report, report = os.pipe2(os.O_CLOEXEC)
         try:
-            order = order_of(argv, env, directory)
             ends = (pipes.stdout_end, pipes.stderr_end)
-            return fork_stand_in(self._seat, order, *ends, report)
+            return fork_stand_in(self._seat, Command(argv, env, directory), *ends, report)
         finally:
             os.close(report)
 

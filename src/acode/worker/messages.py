@@ -233,6 +233,14 @@ class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.home}/checkpoints"
 
     @property
+    def inside(self) -> tuple[tuple[str, str], ...]:
+        """Directories of this machine that are the temporary ones of the worker's container."""
+        return (
+            (f"{self.home}/inside/tmp", "/tmp"),  # noqa: S108 -- inside
+            (f"{self.home}/inside/var-tmp", "/var/tmp"),  # noqa: S108 -- inside
+        )
+
+    @property
     def trees(self) -> str:
         """The workspaces of this worker."""
         return f"{self.worktrees}/{self.id}"

@@ -5,7 +5,7 @@ import shutil
 from contextlib import suppress
 from typing import NamedTuple
 
-from acode.runner.suite import Suite, remove
+from acode.runner.suite import Suite, remove, remove_any
 from acode.worker.messages import Assignment, WorkerConfig
 
 
@@ -63,6 +63,12 @@ class Shelves:
             remove(places.artifacts)
         else:
             self._suite_of(places).take_back(places.suite)
+
+    def empty_inside(self) -> None:
+        """Nothing of an attempt in a container is found by the next one."""
+        for directory, _ in self._config.inside:
+            for name in os.listdir(directory) if os.path.isdir(directory) else ():
+                remove_any(f"{directory}/{name}")
 
     def _suite_of(self, places: Places) -> Suite:
         return self._whole if places.has_workspace else self._beside

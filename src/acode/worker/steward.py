@@ -182,9 +182,12 @@ class Steward:
         )
 
     def _strategy(self) -> Literal["auto", "overlay", "warm", "plain"]:
-        """What is mounted for us alone is not seen from inside a container."""
+        """What is mounted for us alone is not seen from inside a container.
+
+        A ready tree is used again only if it is ours: as root we give it away.
+        """
         if self._task.seat is not None and self._config.strategy in ("auto", "overlay"):
-            return "plain"
+            return "warm" if os.geteuid() else "plain"
         return self._config.strategy
 
     def _obey(self, workspace: Workspace) -> None:

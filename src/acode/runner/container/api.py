@@ -84,6 +84,23 @@ class Api:
         with self._answer("GET", path, seconds, query) as (answer, _):
             yield answer
 
+    def upgrade(self, path: str, body: object, seconds: float = CALL_SECONDS) -> socket.socket:
+        """A call whose answer is a stream: the connection, with nothing of the stream read yet."""
+        connection = _Connection(self.path, seconds)
+        sent = msgspec.json.encode(body)
+        headers = {"Content-Type": "application/json", "Connection": "Upgrade", "Upgrade": "tcp"}
+        try:
+            connection.request("POST", f"{self._prefix}{quote(path)}", sent, headers)
+            _expect_stream(connection.sock)
+        except (OSError, HTTPException) as error:
+            connection.close()
+            raise EngineError(f"the engine at {self.path}: {_words(error)}") from error
+        except EngineError:
+            connection.close()
+            raise
+        stream: socket.socket = connection.sock
+        return stream
+
     def _call(
         self,
         method: str,
@@ -123,6 +140,19 @@ class Api:
                 raise EngineError(f"the engine at {self.path}: {_words(error)}") from error
 
 
+def _expect_stream(answer: socket.socket) -> None:
+    """Read the head of an answer, and not a byte more: what follows is the stream's."""
+    head = b""
+    while not head.endswith(b"\r\n\r\n"):
+        byte = answer.recv(1)
+        if not byte:
+            raise EngineError("the engine hung up")
+        head += byte
+    status = int(head.split(maxsplit=2)[1])
+    if status not in (101, 200):
+        raise EngineError(_told(answer.recv(1 << 16)) or head.splitlines()[0].decode(), status)
+
+
 def _encoded(query: Mapping[str, Any]) -> str:
     """Numbers and texts as they are; anything else as JSON, as the engine wants its filters."""
     return urlencode(
@@ -142,11 +172,16 @@ def _left(deadline: Deadline) -> float:
 
 def _message(answer: HTTPResponse) -> str:
     data = answer.read()
+    rest = f"{answer.status} {answer.reason}: {data[:200].decode(errors='replace')}"
+    return _told(data) or rest
+
+
+def _told(data: bytes) -> str | None:
     try:
         told = msgspec.json.decode(data)
         return str(told["message"] if "message" in told else told["cause"]).strip()
     except (msgspec.MsgspecError, TypeError, KeyError):
-        return f"{answer.status} {answer.reason}: {data[:200].decode(errors='replace')}"
+        return None
 
 
 def _words(error: Exception) -> str:

@@ -80,6 +80,8 @@ def has_image(api: Api, image: str) -> bool:
     except EngineError as error:
         if error.status == 404:
             return False
+        if error.status == 400:
+            raise ImageUnavailable(f"{image} is no name of an image: {error}") from error
         raise
     return True
 

@@ -9,8 +9,11 @@ import msgspec
 from acode.clock import Deadline
 from acode.runner.container.api import CALL_SECONDS, Api, EngineError
 from acode.runner.container.channel import Channel, Gone, Silent
+from acode.runner.container.execs import Frames
+from acode.runner.container.keeper import Keeper, program
 from acode.runner.container.plan import Plan, body_of
 from acode.runner.container.seat import Seat, furnish, leave_order
+from acode.runner.container.stats import first_pid
 from acode.runner.suite import remove
 
 OURS = "acode.worker"
@@ -21,7 +24,7 @@ NO_SHELL = 127
 class NoShell(EngineError):
     """The image has no shell to run the supervisor with."""
 
-    hint = "use an image with /bin/sh"
+    hint = "use an image with /bin/sh: nothing else can hold a container on this processor"
 
 
 class Owner(msgspec.Struct, frozen=True):
@@ -35,7 +38,7 @@ def launch(api: Api, plan: Plan, owner: Owner, seconds: float, probe: str) -> Se
     """A container that answers, within this time; nothing is left of one that does not."""
     if os.path.isdir(plan.control):
         remove(plan.control)
-    furnish(plan.control, owner.uid, owner.gid)
+    furnish(plan.control, owner.uid, owner.gid, None if plan.has_shell else _keeper(plan))
     try:
         container_id = create(api, plan)
     except EngineError:
@@ -48,6 +51,7 @@ def launch(api: Api, plan: Plan, owner: Owner, seconds: float, probe: str) -> Se
         uid=owner.uid,
         gid=owner.gid,
         memory_mb=plan.ceiling.memory_mb,
+        has_shell=plan.has_shell,
     )
     try:
         api.post(f"/containers/{container_id}/start", seconds=seconds)
@@ -55,10 +59,17 @@ def launch(api: Api, plan: Plan, owner: Owner, seconds: float, probe: str) -> Se
     except EngineError as error:
         destroy(api, container_id)
         _clear(plan.control)
-        if _has_no_shell(error):
+        if plan.has_shell and _has_no_shell(error):
             raise NoShell(f"the image {plan.image} has no /bin/sh") from error
         raise
     return seat
+
+
+def _keeper(plan: Plan) -> bytes:
+    found = program(os.uname().machine)
+    if found is None:
+        raise NoShell(f"the image {plan.image} has no /bin/sh")
+    return found
 
 
 def create(api: Api, plan: Plan) -> str:
@@ -78,9 +89,12 @@ def create(api: Api, plan: Plan) -> str:
 
 
 def _hear_from(api: Api, seat: Seat, plan: Plan, deadline: Deadline, probe: str) -> None:
-    """Wait until its supervisor answers, and see whose the files are that it makes."""
+    """Wait until somebody answers in it, and see whose the files are that are made there."""
     while True:
         try:
+            if not seat.has_shell:
+                _check_keeper(api, seat)
+                return
             with Channel(seat, max(0.1, deadline.left())) as channel:
                 _check_owner(channel, seat, deadline, probe)
                 channel.quit(max(0.1, deadline.left()))
@@ -92,6 +106,16 @@ def _hear_from(api: Api, seat: Seat, plan: Plan, deadline: Deadline, probe: str)
         except Silent:
             raise EngineError(f"the container {plan.name} did not start in time") from None
         return
+
+
+def _check_keeper(api: Api, seat: Seat) -> None:
+    """It answers; as whom it runs tells whose the files of others are."""
+    Keeper(seat).close()
+    try:
+        found = os.stat(f"/proc/{first_pid(api, seat.container_id)}").st_uid
+    except FileNotFoundError:
+        raise EngineError("the processes of the container are not seen from here") from None
+    _check_user(found, seat)
 
 
 def _check_owner(channel: Channel, seat: Seat, deadline: Deadline, probe: str) -> None:
@@ -108,6 +132,10 @@ def _check_owner(channel: Channel, seat: Seat, deadline: Deadline, probe: str) -
         if "'" in path:
             return
         raise EngineError(f"{probe} cannot be written to from inside the container") from None
+    _check_user(found, seat)
+
+
+def _check_user(found: int, seat: Seat) -> None:
     if found != seat.uid:
         raise EngineError(
             f"files made in the container belong to user {found}, not to {seat.uid}",
@@ -119,29 +147,26 @@ def _last_words(api: Api, container_id: str, state: dict[str, Any]) -> str:
     said = b""
     with suppress(EngineError):
         said = api.get(f"/containers/{container_id}/logs", stdout=1, stderr=1, tail=5)
-    words = b"".join(frames(said)).decode(errors="replace").strip()
+    words = b"".join(piece for _, piece in Frames().feed(said)).decode(errors="replace").strip()
     return f"the container ended with exit code {state.get('ExitCode')}: {words or 'no word'}"
 
 
-def frames(stream: bytes) -> list[bytes]:
-    """The pieces of a log of both streams: each has eight bytes before it that tell its length."""
-    pieces = []
-    while len(stream) >= 8:
-        length = int.from_bytes(stream[4:8])
-        pieces.append(stream[8 : 8 + length])
-        stream = stream[8 + length :]
-    return pieces
-
-
 def _has_no_shell(error: EngineError) -> bool:
-    words = str(error)
-    return "/bin/sh" in words and ("no such file" in words.lower() or "not found" in words)
+    """Docker's first process names what it cannot start, Podman's does not."""
+    words = str(error).lower()
+    is_missing = "no such file" in words or "not found" in words
+    return is_missing and ("/bin/sh" in words or "exec pid1" in words)
 
 
 def inspect(api: Api, container: str) -> dict[str, Any]:
     """Everything the engine knows of it."""
     found: dict[str, Any] = api.get(f"/containers/{container}/json")
     return found
+
+
+def layer_bytes(api: Api, container: str) -> int:
+    """What was written to its own layer; the engine counts, which takes it a while."""
+    return int(api.get(f"/containers/{container}/json", size=True).get("SizeRw") or 0)
 
 
 def stop(api: Api, container: str, seconds: float) -> None:

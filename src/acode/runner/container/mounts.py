@@ -28,6 +28,8 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
     control: str
     writable: tuple[str, ...]
     """Workspaces, artifacts and temporary files."""
+    temporary: tuple[tuple[str, str], ...] = ()
+    """What the container sees as its /tmp and the like: here, where it is counted and emptied."""
     read_only: tuple[str, ...] = ()
     git: str | None = None
     """The directory that all worktrees of the repository share."""
@@ -54,6 +56,7 @@ def mounts_of(
         *extra,
         *(Mount(secret.file, f"{SECRETS}/{secret.name}", True) for secret in secrets),
     ]
+    wanted = [*_temporary(places, wanted), *wanted]
     # A target that is named twice is the later one's.
     mounts = tuple({mount.target: mount for mount in wanted}.values())
     masked = (places.agent,) if _is_below(places.agent, places.project) else ()
@@ -62,6 +65,15 @@ def mounts_of(
 
 def _same(path: str, *, read_only: bool = False) -> Mount:
     return Mount(path, path, read_only)
+
+
+def _temporary(places: Places, others: list[Mount]) -> list[Mount]:
+    """Not where something else is mounted below: to empty it would take that away."""
+    return [
+        Mount(source, target)
+        for source, target in places.temporary
+        if not any(_is_below(other.target, target) for other in others)
+    ]
 
 
 def _git_mounts(places: Places) -> list[Mount]:

@@ -1,16 +1,26 @@
-"""A command as the supervisor in a container runs it: a few lines for any POSIX shell."""
+"""A command for a container, and the lines for any POSIX shell that the supervisor runs it by."""
 
 import re
 from collections.abc import Mapping, Sequence
 from shlex import quote
+from typing import NamedTuple
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _OWN = frozenset({"PPID", "IFS", "OPTIND", "PS1", "PS2", "PS4", "dir", "session", "lead"})
 """Variables that a shell, or the supervisor, keeps to itself."""
 
 
-def order_of(argv: Sequence[str], env: Mapping[str, str], directory: str) -> str:
+class Command(NamedTuple):
+    """What is to be run, with what, and where."""
+
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    directory: str
+
+
+def order_of(command: Command) -> str:
     """Go there, see whether it can be started, and become it."""
+    argv, env, directory = command
     words = " ".join(quote(word) for word in argv)
     program = quote(argv[0])
     return "\n".join(

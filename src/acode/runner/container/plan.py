@@ -4,6 +4,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from acode.runner.container.network import published
+
 MEGABYTE = 1024 * 1024
 SECOND_NS = 1_000_000_000
 MAX_RESTARTS = 3
@@ -25,8 +27,9 @@ class Ceiling(msgspec.Struct, frozen=True, kw_only=True):
     memory_mb: int = 512
     pids: int = 100
     open_files: int = 1024
-    disk_mb: int | None = None
-    """Of the container's own layer, where the engine can count it."""
+    disk_mb: int = 1024
+    counts_layer: bool = False
+    """Whether the engine can hold the container's own layer to that, too."""
     user_processes: int | None = None
     """Of its user on this whole machine. Podman sets one that it may not set, unless we do."""
 
@@ -38,6 +41,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     image: str
     control: str
     """The directory of pipes; the supervisor lies in it."""
+    has_shell: bool = True
+    """Whether the image has one to run the supervisor with; a keeper does without."""
     user: str
     labels: dict[str, str]
     env: dict[str, str] = {}
@@ -60,10 +65,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 def body_of(plan: Plan) -> dict[str, Any]:
     """The plan as the engine wants it."""
-    ports = [published(port) for port in plan.ports]
+    ports = [found for port in plan.ports if (found := published(port)) is not None]
     return {
         "Image": plan.image,
-        "Entrypoint": ["/bin/sh", f"{plan.control}/supervisor", plan.control],
+        "Entrypoint": _first_command(plan),
         "Cmd": [],
         "User": plan.user,
         "Env": [f"{key}={value}" for key, value in plan.env.items()],
@@ -76,11 +81,18 @@ def body_of(plan: Plan) -> dict[str, Any]:
     }
 
 
+def _first_command(plan: Plan) -> list[str]:
+    if plan.has_shell:
+        return ["/bin/sh", f"{plan.control}/supervisor", plan.control]
+    return [f"{plan.control}/keeper", f"{plan.control}/in", f"{plan.control}/reply"]
+
+
 def _healthcheck(plan: Plan) -> dict[str, Any]:
     if plan.health_seconds is None:
         return {"Test": ["NONE"]}
+    test = ["/bin/sh", f"{plan.control}/health"] if plan.has_shell else [f"{plan.control}/keeper"]
     return {
-        "Test": ["CMD", "/bin/sh", f"{plan.control}/health"],
+        "Test": ["CMD", *test],
         "Interval": round(plan.health_seconds * SECOND_NS),
         "Timeout": 10 * SECOND_NS,
         "Retries": 3,
@@ -117,12 +129,13 @@ def _limits(ceiling: Ceiling) -> dict[str, Any]:
             for name, most in (
                 ("nofile", ceiling.open_files),
                 ("core", 0),
+                ("fsize", ceiling.disk_mb * MEGABYTE),
                 ("nproc", ceiling.user_processes),
             )
             if most is not None
         ],
     }
-    if ceiling.disk_mb is not None:
+    if ceiling.counts_layer:
         limits["StorageOpt"] = {"size": f"{ceiling.disk_mb}m"}
     return limits
 
@@ -144,7 +157,7 @@ def _tmpfs(plan: Plan) -> dict[str, str]:
     empty = ",notmpcopyup" if plan.copies_up else ""
     places = dict.fromkeys(plan.masked, f"mode=755,size=1m{empty}")
     if plan.read_only_root:
-        size = plan.ceiling.memory_mb // 2
+        size = min(plan.ceiling.memory_mb // 2, plan.ceiling.disk_mb)
         places |= dict.fromkeys(("/tmp", "/var/tmp", "/run"), f"mode=1777,size={size}m")  # noqa: S108 -- inside
     return places
 
@@ -156,12 +169,3 @@ def _mount(mount: Mount) -> dict[str, Any]:
         "Target": mount.target,
         "ReadOnly": mount.read_only,
     }
-
-
-def published(text: str) -> tuple[str, list[dict[str, str]]]:
-    """`[[address:]port:]port[/protocol]` as the engine writes it; a lone port gets a free one."""
-    outside, _, inside = text.rpartition(":")
-    address, _, port = outside.rpartition(":")
-    number, _, protocol = inside.partition("/")
-    binding = {"HostIp": address.strip("[]") or "127.0.0.1", "HostPort": port}
-    return f"{number}/{protocol or 'tcp'}", [binding]

@@ -33,6 +33,8 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True):
     gid: int
     memory_mb: int = 0
     """What all processes in it may use together."""
+    has_shell: bool = True
+    """Without one a keeper holds it, and the engine starts its commands."""
 
     def path(self, name: str) -> str:
         """A file of the directory."""
@@ -53,18 +55,25 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True):
                 os.close(pipe)
 
 
-def furnish(directory: str, uid: int, gid: int) -> None:
-    """Make the directory with its pipes and scripts, for a container of this user."""
-    from importlib.resources import files  # workers, who only use a seat, do without
-
+def furnish(directory: str, uid: int, gid: int, keeper: bytes | None = None) -> None:
+    """Make the directory with its pipes, for a container of this user, and what waits at them."""
     os.makedirs(directory, mode=0o700)
     give(directory, uid, gid)
-    for name in ("supervisor", "health"):
-        script = files(__package__).joinpath(f"{name}.sh").read_bytes()
-        _write(f"{directory}/{name}", script, 0o444)
+    if keeper is not None:
+        _write(f"{directory}/keeper", keeper, 0o555)
+    else:
+        _write_scripts(directory)
     for name in PIPES:
         os.mkfifo(f"{directory}/{name}", 0o600)
         give(f"{directory}/{name}", uid, gid)
+
+
+def _write_scripts(directory: str) -> None:
+    from importlib.resources import files  # workers, who only use a seat, do without
+
+    for name in ("supervisor", "health"):
+        script = files(__package__).joinpath(f"{name}.sh").read_bytes()
+        _write(f"{directory}/{name}", script, 0o444)
 
 
 def give(path: str, uid: int, gid: int) -> None:

@@ -14,6 +14,8 @@ from typing import NoReturn
 import msgspec
 
 from acode.runner.container.channel import Channel, Gone, Silent
+from acode.runner.container.notes import Notes
+from acode.runner.container.order import Command, order_of
 from acode.runner.container.seat import Seat, leave_order
 from acode.runner.container.told import Listening, Told, kill_container
 from acode.runner.tree import die_with_parent
@@ -27,20 +29,20 @@ PATIENCE_MS = 100
 """How long a full pipe may keep us from everything else."""
 
 
-def fork_stand_in(seat: Seat, order: str, stdout: int, stderr: int, report: int) -> int:
+def fork_stand_in(seat: Seat, command: Command, stdout: int, stderr: int, report: int) -> int:
     """Start one; its pid. What it knows comes through `report` before it ends."""
     everything = signal.valid_signals()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, everything)
     try:
         pid = os.fork()
         if pid == 0:
-            _be_stand_in(seat, order, stdout, stderr, report)
+            _be_stand_in(seat, command, stdout, stderr, report)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return pid
 
 
-def _be_stand_in(seat: Seat, order: str, stdout: int, stderr: int, report: int) -> NoReturn:
+def _be_stand_in(seat: Seat, command: Command, stdout: int, stderr: int, report: int) -> NoReturn:
     """Runs in the child, signals still blocked: none may reach the parent's pipe through us."""
     code = 1
     try:
@@ -48,8 +50,7 @@ def _be_stand_in(seat: Seat, order: str, stdout: int, stderr: int, report: int) 
         signal.set_wakeup_fd(-1)
         os.setsid()
         _forget_descriptors({0, 1, 2, stdout, stderr, report})
-        with seat.outputs() as (out, err):
-            code, told = StandIn(seat, {out: stdout, err: stderr}).run(order)
+        code, told = _stand_in(seat, command, stdout, stderr)
         os.write(report, msgspec.msgpack.encode(told))
     except BaseException as error:  # the child must not fall back into the parent
         with suppress(OSError):
@@ -57,6 +58,15 @@ def _be_stand_in(seat: Seat, order: str, stdout: int, stderr: int, report: int) 
             os.write(report, msgspec.msgpack.encode(told))
     finally:
         os._exit(code)
+
+
+def _stand_in(seat: Seat, command: Command, stdout: int, stderr: int) -> tuple[int, Told]:
+    if not seat.has_shell:
+        from acode.runner.container.execution import Execution  # rarely needed, and large
+
+        return Execution(seat, stdout, stderr).run(command)
+    with seat.outputs() as (out, err):
+        return StandIn(seat, {out: stdout, err: stderr}).run(order_of(command))
 
 
 def _forget_descriptors(kept: set[int]) -> None:
@@ -73,12 +83,7 @@ class StandIn:
     def __init__(self, seat: Seat, outputs: dict[int, int]) -> None:
         self._seat = seat
         self._outputs = outputs
-        self._notes, notes = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCONT):
-            signal.signal(number, lambda _number, _frame: None)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        signal.set_wakeup_fd(notes, warn_on_full_buffer=False)
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        self._notes = Notes()
         self._listening = Listening()
         self._is_to_end = False
 
@@ -110,7 +115,7 @@ class StandIn:
 
     def _until_end(self, channel: Channel) -> int:
         poll = select.poll()
-        for descriptor in (channel.reply, self._notes, *self._outputs):
+        for descriptor in (channel.reply, self._notes.descriptor, *self._outputs):
             poll.register(descriptor, select.POLLIN)
         is_gone = False
         while True:
@@ -127,8 +132,7 @@ class StandIn:
 
     def _obey(self, channel: Channel) -> None:
         """Pass on that the command is to end."""
-        with suppress(BlockingIOError):
-            self._is_to_end |= bool(set(os.read(self._notes, 4096)) - {signal.SIGCONT})
+        self._is_to_end |= self._notes.asks_to_end()
         if self._is_to_end and self._listening.has_begun:
             self._is_to_end = False
             channel.say("term")
@@ -158,9 +162,18 @@ def _is_ready(descriptor: int, event: int, wait_ms: int) -> bool:
 def quiesce(seat: Seat) -> bool:
     """Nothing runs in the container when this returns; says whether it can be used again."""
     try:
-        with Channel(seat, CLEAR_SECONDS) as channel:
-            channel.quit(CLEAR_SECONDS)
+        _clear(seat)
     except (Silent, Gone, OSError):
         kill_container(seat)
         return False
     return True
+
+
+def _clear(seat: Seat) -> None:
+    if not seat.has_shell:
+        from acode.runner.container.keeper import Keeper
+
+        Keeper(seat).close()  # whoever comes to it finds nobody
+        return
+    with Channel(seat, CLEAR_SECONDS) as channel:
+        channel.quit(CLEAR_SECONDS)

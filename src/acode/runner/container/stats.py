@@ -15,6 +15,8 @@ from acode.runner.container.api import Api
 
 HIGH_SHARE = 0.9
 """From this share of a limit on, somebody should hear of it."""
+STANDING = ("T", "t", "Z", "X")
+"""States of a process that does nothing any more."""
 CGROUPS = "/sys/fs/cgroup"
 
 
@@ -28,6 +30,8 @@ class Used(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     pids_limit: int = 0
     network_received_bytes: int = 0
     network_sent_bytes: int = 0
+    layer_bytes: int = 0
+    """What its present attempt has written to the container's own layer."""
 
     def high(self) -> list[str]:
         """What is nearly used up, in words."""
@@ -44,18 +48,23 @@ class Used(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 class Meter:
     """Looks at one container again and again; a share of the processor is a difference."""
 
-    def __init__(self, api: Api, container: str, pid: int) -> None:
+    def __init__(self, api: Api, container: str) -> None:
         self._api = api
         self._container = container
-        self._pid = pid
-        self._files = _Files.of(pid)
         self._cpu: tuple[int, float] | None = None
+        self._find()
+
+    def _find(self) -> None:
+        """Its first process; another one after the engine has started it again."""
+        self._pid = first_pid(self._api, self._container)
+        self._files = _Files.of(self._pid)
 
     def read(self) -> Used:
         """One look."""
         try:
             cpu, used = self._from_kernel(self._files) if self._files else self._from_engine()
         except (FileNotFoundError, ProcessLookupError, ValueError):
+            self._find()
             cpu, used = self._from_engine()
         now = ticks()
         before, self._cpu = self._cpu, (cpu, now)
@@ -63,6 +72,19 @@ class Meter:
             return used
         share = max(0.0, (cpu - before[0]) / 1e9 / (now - before[1]) * 100)
         return msgspec.structs.replace(used, cpu_percent=round(share, 1))
+
+    def is_well(self) -> bool:
+        """Whether whoever holds the container can move, as far as we can see.
+
+        An engine may ask for that, too, but Podman does so only where systemd runs.
+        """
+        try:
+            with open(f"/proc/{self._pid}/task/{self._pid}/children", encoding="ascii") as file:
+                holder = file.read().split()[0]
+            with open(f"/proc/{holder}/stat", encoding="utf-8", errors="replace") as file:
+                return file.read().rpartition(")")[2].split()[0] not in STANDING
+        except (OSError, IndexError):
+            return True
 
     def _from_kernel(self, files: "_Files") -> tuple[int, Used]:
         received, sent = _traffic(self._pid)
@@ -110,6 +132,37 @@ class _Files(msgspec.Struct, frozen=True):
         """Without what the kernel only keeps because there is room for it."""
         key = b"inactive_file" if self.unified else b"total_inactive_file"
         return max(0, _number(self.memory) - _detail(self.memory_detail, key))
+
+
+def first_pid(api: Api, container: str) -> int:
+    """The first process of a container, as this machine counts."""
+    return int(api.get(f"/containers/{container}/json")["State"]["Pid"])
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """What has happened in a container so far, as far as it is known."""
+
+    oom_kills: int = 0
+    cpu_nanoseconds: int = 0
+    peak_bytes: int = 0
+
+
+def counts_of(pid: int) -> Counts:
+    """What the kernel has counted for everything beside this process."""
+    files = _Files.of(pid)
+    if files is None:
+        return Counts()
+    memory = os.path.dirname(files.memory)
+    events, peak = (
+        ("memory.events", "memory.peak")
+        if files.unified
+        else ("memory.oom_control", "memory.max_usage_in_bytes")
+    )
+    try:
+        kills = _detail(f"{memory}/{events}", b"oom_kill")
+        return Counts(kills, files.cpu_nanoseconds(), _number(f"{memory}/{peak}"))
+    except (OSError, ValueError):
+        return Counts()
 
 
 def _groups(pid: int) -> dict[str, str]:

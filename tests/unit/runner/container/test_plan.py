@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acode.runner.container.discovery import Engine
+from acode.runner.container.network import is_host, published
 from acode.runner.container.owner import NOBODY, user_for
-from acode.runner.container.plan import Ceiling, Plan, body_of, published
+from acode.runner.container.plan import Ceiling, Plan, body_of
 
 PLAN = Plan(name="acode-worker-1", image="tool:1", control="/c", user="7:7", labels={})
 
@@ -56,6 +57,45 @@ def test_ports_are_published_on_this_machine_unless_told_otherwise(
     text: str, inside: str, address: str, outside: str
 ) -> None:
     assert published(text) == (inside, [{"HostIp": address, "HostPort": outside}])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "x",
+        "x:80",
+        "80:x",
+        "99999:80",
+        "0",
+        "80/icmp",
+        "8080:80:90:1",
+        "::80",
+        ":80",
+        "host:80:80",
+        "1-x:80",
+    ],
+)
+def test_what_is_no_port_is_known_before_an_engine_is_asked(text: str) -> None:
+    assert published(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "good"),
+    [
+        ("db:192.0.2.7", True),
+        ("db:::1", True),
+        ("db:[::1]", True),
+        ("db:host-gateway", True),
+        ("db", False),
+        (":192.0.2.7", False),
+        ("db:999.1.1.1", False),
+        ("a:b:c", False),
+        ("a b:192.0.2.7", False),
+    ],
+)
+def test_an_extra_host_is_a_name_and_an_address(text: str, good: bool) -> None:
+    assert is_host(text) is good
 
 
 def engine(name: str, *, rootless: bool) -> Engine:
