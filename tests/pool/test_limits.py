@@ -389,6 +389,31 @@ def test_memory_that_ran_out_above_us_is_told_apart_from_any_kill(
         assert remove_groups(above.directories.values())
 
 
+HUNGRY_AT_FIRST = """
+import os, time
+x = bytearray((300 if os.environ["ACODE_ATTEMPT"] == "1" else 1) << 20)
+time.sleep(60 if len(x) > 1 << 20 else 0)
+"""
+
+
+@BOTH
+@pytest.mark.req("forge-21")
+def test_a_hog_is_tried_again_only_if_its_task_sets_retries(
+    pool_project: PoolProject, how: str
+) -> None:
+    start(pool_project, "kill", how, memoryMb=100)
+    hog = python(HUNGRY_AT_FIRST)
+    blind, flagged = pool_project.add(hog), pool_project.add(hog, "--retries", "1")
+    (written,) = pool_project.add_all([{"command": hog, "retryLimit": 1}])
+    assert pool_project.wait(blind, flagged, written).code == 1
+    assert_over_limit(pool_project, blind, "memoryMb", 100)
+    assert "the task sets no retries" in pool_project.show(blind)["history"][-1]["reason"]
+    for task in (flagged, written):
+        shown = pool_project.show(task)
+        assert shown["status"] == "completed"
+        assert [each["ending"] for each in shown["attempts"]] == ["overLimit", "exited"]
+
+
 # What a task may ask for.
 
 
