@@ -189,15 +189,23 @@ def _overlay(app: "App") -> Iterator[Finding]:
 
 
 def _cgroups(_app: "App") -> Iterator[Finding]:
-    from acode.runner.cgroup import find_place
+    from acode.runner.scope import scope_command, standing, wants_scope
 
-    place = find_place()
-    if place is None:
-        fix = "limits are kept by watching; run as root, or in systemd-run --user --scope"
-        yield Finding("cgroups", "warning", "none can be made here", fix)
+    seen = standing()
+    if scope_command(seen, ""):
+        yield Finding("cgroups", "ok", "the pool is given a scope by systemd when it starts")
+    elif seen.place is not None:
+        names = ", ".join(sorted(seen.place.directories))
+        yield Finding("cgroups", "ok", f"version {seen.place.version}, writable: {names}")
+    elif wants_scope(seen):
+        fix = (
+            "loginctl enable-linger, then the pool is given a scope when it starts; or, until "
+            "you log out, systemd-run --user --scope -p Delegate=yes acode worker start"
+        )
+        yield Finding("cgroups", "warning", "none; limits are kept by watching", fix)
     else:
-        names = ", ".join(sorted(place.directories))
-        yield Finding("cgroups", "ok", f"version {place.version}, writable: {names}")
+        fix = "run the pool as root, or in a container that may make groups"
+        yield Finding("cgroups", "warning", "none; limits are kept by watching", fix)
 
 
 def _pressure(_app: "App") -> Iterator[Finding]:
