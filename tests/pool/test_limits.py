@@ -16,6 +16,7 @@ import pytest
 
 from acode.ids import new_id
 from acode.model.limits import AttemptLimits
+from acode.observe.feed import entries
 from acode.runner.cgroup import PREFIX, find_place, remove_groups
 from acode.runner.group import RESIDENTS, Group
 from tests.pool.conftest import PoolProject, eventually
@@ -157,6 +158,9 @@ def test_a_warned_hog_goes_on_and_is_told_of_once(pool_project: PoolProject, how
     assert max(used) > 100 << 20
     assert pool_project.wait(task).code == 0
     assert pool_project.daemon_log().count("WORKER-005") == 1
+    feed = str(pool_project.agent / "run" / "feed" / "events.jsonl")
+    over = eventually(lambda: [e for e, _ in entries(feed) if e.type == "task.overLimit"])
+    assert [(e.payload["taskId"], e.payload["what"]) for e in over] == [(task, "memoryMb")]
     told = pool_project.run("task", "logs", task, "--format", "json").out
     lines = [json.loads(line)["message"] for line in told.splitlines()]
     (line,) = [line for line in lines if "WORKER-005" in line]
@@ -498,35 +502,3 @@ def test_no_group_is_left_of_workers_that_nobody_looks_after(pool_project: PoolP
     pool_project.kill_hard()
     assert pool_project.run("worker", "stop", "--force").code == 0
     assert groups_of(workers) == []
-
-
-# The pool's own limits.
-
-
-@BOTH
-@pytest.mark.req(
-    "forge-19", "027-FR-067", "027-FR-068", "027-FR-069", "027-FR-070", "027-FR-071", "027-FR-072"
-)
-@pytest.mark.req("027-AC-010")
-def test_a_pool_over_its_limit_pauses_and_goes_on_by_itself(
-    pool_project: PoolProject, how: str
-) -> None:
-    pool_project.env["ACODE_CGROUPS"] = how
-    pool_project.configure(workers={"poolLimits": {"totalMemoryMb": 100}, "limits": PLENTY})
-    pool_project.start(count=2)
-    go = pool_project.root / "go"
-    hog = f"import os, time; x = bytearray(150 << 20)\nwhile not os.path.exists({str(go)!r}): "
-    large = pool_project.add(python(hog + "time.sleep(0.02)"))
-    eventually(lambda: pool_project.pool()["backpressure"])
-    waiting = pool_project.add("true")
-    reasons = pool_project.ask("task", "why", waiting)["reasons"]
-    assert any("workers.poolLimits.totalMemoryMb is 100" in reason for reason in reasons)
-    assert "totalMemoryMb" in pool_project.pool()["backpressure"]
-    eventually(lambda: pool_project.pool()["resources"]["memoryBytes"] > 150 << 20)
-    assert pool_project.status(waiting) == "pending"
-    go.touch()
-    assert pool_project.wait(large, waiting).code == 0
-    eventually(lambda: "tasks are begun again" in pool_project.daemon_log())
-    assert pool_project.pool()["backpressure"] is None
-    assert pool_project.daemon_log().count("no further task is begun") == 1
-    assert pool_project.daemon_log().count("tasks are begun again") == 1
