@@ -129,6 +129,7 @@ def _landlock(_app: "App") -> Iterator[Finding]:
 
 def _sandbox(app: "App") -> Iterator[Finding]:
     from acode.runner.gaps import sandbox_gaps
+    from acode.runner.sandbox import SHARED_MEMORY, lies_within
 
     sandbox = app.settings.sandbox
     words = f"level {sandbox.level}, network {sandbox.network}"
@@ -136,11 +137,17 @@ def _sandbox(app: "App") -> Iterator[Finding]:
         fix = "set sandbox.level to write: tasks may do whatever you may do"
         yield Finding("sandbox", "warning", words, fix)
         return
-    gaps = list(sandbox_gaps(sandbox.level, sandbox.network))
+    root = app.project.root
+    gaps = list(sandbox_gaps(sandbox.level, sandbox.network, root, sandbox.write_paths))
     if gaps:
         yield Finding("sandbox", "warning", f"{words}, but not against {'; '.join(gaps)}")
     else:
         yield Finding("sandbox", "ok", f"{words}: all of it is enforced")
+    if lies_within(root, SHARED_MEMORY):
+        fix = "move the project, if its tasks need semaphores or shared memory"
+        yield Finding(
+            "sandbox", "warning", f"{SHARED_MEMORY} is closed to tasks: it holds the project", fix
+        )
     for path in (*sandbox.write_paths, *sandbox.read_paths):
         if not os.path.exists(os.path.join(app.project.root, os.path.expanduser(path))):
             fix = "make it before the pool starts, or take it out of the settings"
