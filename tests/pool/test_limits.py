@@ -128,6 +128,19 @@ def test_a_hog_in_a_worktree_is_ended_and_so_is_one_in_a_check(
     assert "memoryMb, its limit is 100" in shown["error"]["message"]
 
 
+@BOTH
+@pytest.mark.req("027-FR-062")
+def test_memory_that_was_used_is_told_whatever_is_cached_at_the_end(
+    pool_project: PoolProject, how: str
+) -> None:
+    start(pool_project, "warn", how)
+    hog = python("x = bytearray(150 << 20)")
+    task = pool_project.add(f"{hog}; dd if=/dev/zero of=file bs=1M count=140 status=none")
+    assert pool_project.wait(task).code == 0
+    (attempt,) = pool_project.show(task)["attempts"]
+    assert 150 << 20 < attempt["usage"]["maxMemoryBytes"] < 250 << 20
+
+
 GROWER = """
 import os, time
 x = [bytearray(100 << 20)]
@@ -334,7 +347,7 @@ def test_who_floods_or_ignores_every_signal_harms_nobody(pool_project: PoolProje
     with an_unharmed_neighbour(pool_project):
         flood = pool_project.add("yes 0123456789012345678901234567890123456789 | head -c 60000000")
         deaf = pool_project.add(
-            "trap '' TERM INT HUP; while :; do sleep 60; done", "--timeout", "1"
+            "trap '' TERM INT HUP; while :; do sleep 60; done", "--timeout", "1", "--retries", "99"
         )
         assert pool_project.wait(flood).code == 0
         eventually(lambda: pool_project.show(deaf)["attempts"][:1])
