@@ -38,6 +38,7 @@ class Finding(NamedTuple):
 def examine(app: "App") -> list[Finding]:
     """Look at everything. Whatever goes wrong on the way is a finding, too."""
     findings: list[Finding] = []
+    _ = app.settings  # what is wrong with those is told once, and instead of everything else
     for look in (
         _python, _sqlite, _git, _tools, _disk, _pidfd, _landlock, _sandbox, _network, _namespaces,
         _overlay, _cgroups, _pressure, _engine,
