@@ -325,6 +325,17 @@ with zipfile.ZipFile("tiny-1-py3-none-any.whl", "w") as file:
 """
 
 
+@pytest.mark.needs("git-lfs")
+def test_large_files_can_be_committed(confined: Confined) -> None:
+    (confined.root / ".gitattributes").write_text("*.bin filter=lfs -text\n")
+    (confined.root / "a.bin").write_text("large\n")
+    for words in (("lfs", "install", "--local"), ("add", "-A"), ("commit", "-qm", "large")):
+        subprocess.run(["git", *words], cwd=confined.root, check=True)
+    confined.pool.start(count=1)
+    work = "git status && git lfs pull && echo new > b.bin && git add -A && git commit -qm mine"
+    assert confined.codes([work, "touch a.bin && git status"], "worktree") == [0, 0]
+
+
 @pytest.mark.needs("cargo")
 def test_cargo_works(confined: Confined) -> None:
     # Where rustup keeps it, whatever HOME says.
