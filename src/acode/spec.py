@@ -26,6 +26,7 @@ MAX_TASKS = 10_000
 
 _TEN_YEARS = 10 * 365 * 24 * 3600
 _LONGEST_CYCLE = 20
+_WITHOUT_BASE = (WorkspaceKind.SCRATCH, WorkspaceKind.PROJECT)
 _FUNCTION = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")
 
 _Command = Annotated[str, Meta(pattern=r"\S", extra={"expected": "a command that is not empty"})]
@@ -201,6 +202,8 @@ def _check(item: _Item, root: str, types: Collection[str]) -> Iterator[Problem]:
         yield item.problem("base", "a branch, tag or commit")
     if entry.cwd is not None and leaves(root, entry.cwd):
         yield item.problem("cwd", "a directory inside the project")
+    if entry.base is not None and entry.workspace in _WITHOUT_BASE:
+        yield item.problem("base", "nothing: only a worktree has a base")
     for pattern in entry.artifacts:
         if glob_leaves(root, pattern):
             yield item.problem("artifacts", "files inside the project", quoted(pattern))

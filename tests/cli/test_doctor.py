@@ -57,6 +57,13 @@ def test_settings_that_protect_nobody_are_told(project: Project) -> None:
     assert "~/not/there is allowed, but it is not there" in project.run("doctor").out
 
 
+def test_settings_that_are_wrong_stop_it(project: Project) -> None:
+    project.env["ACODE_SANDBOX__LEVEL"] = "strange"
+    done = project.run("doctor")
+    assert (done.code, done.out) == (2, "")
+    assert 'sandbox.level: found "strange"' in done.err
+
+
 def test_containers_that_are_asked_for_must_be_there(project: Project) -> None:
     project.env |= {
         "ACODE_WORKERS__MODE": "docker",

@@ -16,6 +16,7 @@ import pytest
 
 from acode.ids import new_id
 from acode.model.limits import AttemptLimits
+from acode.observe.feed import entries
 from acode.runner.cgroup import PREFIX, find_place, remove_groups
 from acode.runner.group import RESIDENTS, Group
 from tests.pool.conftest import PoolProject, eventually
@@ -127,6 +128,19 @@ def test_a_hog_in_a_worktree_is_ended_and_so_is_one_in_a_check(
     assert "memoryMb, its limit is 100" in shown["error"]["message"]
 
 
+@BOTH
+@pytest.mark.req("027-FR-062")
+def test_memory_that_was_used_is_told_whatever_is_cached_at_the_end(
+    pool_project: PoolProject, how: str
+) -> None:
+    start(pool_project, "warn", how)
+    hog = python("x = bytearray(150 << 20)")
+    task = pool_project.add(f"{hog}; dd if=/dev/zero of=file bs=1M count=140 status=none")
+    assert pool_project.wait(task).code == 0
+    (attempt,) = pool_project.show(task)["attempts"]
+    assert 150 << 20 < attempt["usage"]["maxMemoryBytes"] < 250 << 20
+
+
 GROWER = """
 import os, time
 x = [bytearray(100 << 20)]
@@ -157,6 +171,9 @@ def test_a_warned_hog_goes_on_and_is_told_of_once(pool_project: PoolProject, how
     assert max(used) > 100 << 20
     assert pool_project.wait(task).code == 0
     assert pool_project.daemon_log().count("WORKER-005") == 1
+    feed = str(pool_project.agent / "run" / "feed" / "events.jsonl")
+    over = eventually(lambda: [e for e, _ in entries(feed) if e.type == "task.overLimit"])
+    assert [(e.payload["taskId"], e.payload["what"]) for e in over] == [(task, "memoryMb")]
     told = pool_project.run("task", "logs", task, "--format", "json").out
     lines = [json.loads(line)["message"] for line in told.splitlines()]
     (line,) = [line for line in lines if "WORKER-005" in line]
@@ -330,7 +347,7 @@ def test_who_floods_or_ignores_every_signal_harms_nobody(pool_project: PoolProje
     with an_unharmed_neighbour(pool_project):
         flood = pool_project.add("yes 0123456789012345678901234567890123456789 | head -c 60000000")
         deaf = pool_project.add(
-            "trap '' TERM INT HUP; while :; do sleep 60; done", "--timeout", "1"
+            "trap '' TERM INT HUP; while :; do sleep 60; done", "--timeout", "1", "--retries", "99"
         )
         assert pool_project.wait(flood).code == 0
         eventually(lambda: pool_project.show(deaf)["attempts"][:1])
@@ -387,6 +404,31 @@ def test_memory_that_ran_out_above_us_is_told_apart_from_any_kill(
     finally:
         above.close()
         assert remove_groups(above.directories.values())
+
+
+HUNGRY_AT_FIRST = """
+import os, time
+x = bytearray((300 if os.environ["ACODE_ATTEMPT"] == "1" else 1) << 20)
+time.sleep(60 if len(x) > 1 << 20 else 0)
+"""
+
+
+@BOTH
+@pytest.mark.req("forge-21")
+def test_a_hog_is_tried_again_only_if_its_task_sets_retries(
+    pool_project: PoolProject, how: str
+) -> None:
+    start(pool_project, "kill", how, memoryMb=100)
+    hog = python(HUNGRY_AT_FIRST)
+    blind, flagged = pool_project.add(hog), pool_project.add(hog, "--retries", "1")
+    (written,) = pool_project.add_all([{"command": hog, "retryLimit": 1}])
+    assert pool_project.wait(blind, flagged, written).code == 1
+    assert_over_limit(pool_project, blind, "memoryMb", 100)
+    assert "the task sets no retries" in pool_project.show(blind)["history"][-1]["reason"]
+    for task in (flagged, written):
+        shown = pool_project.show(task)
+        assert shown["status"] == "completed"
+        assert [each["ending"] for each in shown["attempts"]] == ["overLimit", "exited"]
 
 
 # What a task may ask for.
@@ -473,35 +515,3 @@ def test_no_group_is_left_of_workers_that_nobody_looks_after(pool_project: PoolP
     pool_project.kill_hard()
     assert pool_project.run("worker", "stop", "--force").code == 0
     assert groups_of(workers) == []
-
-
-# The pool's own limits.
-
-
-@BOTH
-@pytest.mark.req(
-    "forge-19", "027-FR-067", "027-FR-068", "027-FR-069", "027-FR-070", "027-FR-071", "027-FR-072"
-)
-@pytest.mark.req("027-AC-010")
-def test_a_pool_over_its_limit_pauses_and_goes_on_by_itself(
-    pool_project: PoolProject, how: str
-) -> None:
-    pool_project.env["ACODE_CGROUPS"] = how
-    pool_project.configure(workers={"poolLimits": {"totalMemoryMb": 100}, "limits": PLENTY})
-    pool_project.start(count=2)
-    go = pool_project.root / "go"
-    hog = f"import os, time; x = bytearray(150 << 20)\nwhile not os.path.exists({str(go)!r}): "
-    large = pool_project.add(python(hog + "time.sleep(0.02)"))
-    eventually(lambda: pool_project.pool()["backpressure"])
-    waiting = pool_project.add("true")
-    reasons = pool_project.ask("task", "why", waiting)["reasons"]
-    assert any("workers.poolLimits.totalMemoryMb is 100" in reason for reason in reasons)
-    assert "totalMemoryMb" in pool_project.pool()["backpressure"]
-    eventually(lambda: pool_project.pool()["resources"]["memoryBytes"] > 150 << 20)
-    assert pool_project.status(waiting) == "pending"
-    go.touch()
-    assert pool_project.wait(large, waiting).code == 0
-    eventually(lambda: "tasks are begun again" in pool_project.daemon_log())
-    assert pool_project.pool()["backpressure"] is None
-    assert pool_project.daemon_log().count("no further task is begun") == 1
-    assert pool_project.daemon_log().count("tasks are begun again") == 1

@@ -7,6 +7,8 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -107,6 +109,34 @@ def content(path: str) -> object:
     if place.is_dir():
         return sorted(child.name for child in place.iterdir())
     return place.read_bytes() if place.exists() and not path.endswith(".db") else place.exists()
+
+
+@pytest.fixture
+def in_memory() -> Iterator[PoolProject]:
+    """A project where programs share memory, and where tasks may write otherwise."""
+    place = Path(tempfile.mkdtemp(prefix="acode-test-", dir="/dev/shm"))
+    project = PoolProject(place / "project")
+    yield project
+    project.close()
+    shutil.rmtree(place)
+
+
+@pytest.mark.parametrize("workspace", ["scratch", "worktree"])
+def test_a_project_in_shared_memory_is_no_exception(in_memory: PoolProject, workspace: str) -> None:
+    confined = Confined(in_memory)
+    in_memory.start(count=2)
+    (confined.root / ".agent" / "run" / "token").write_text("secret")
+    assert confined.succeeded(list(escapes(confined)), workspace) == []
+    assert confined.codes(["echo x > mine && cat mine"], workspace) == [0]
+    assert "/dev/shm is closed to tasks" in in_memory.run("doctor").out
+
+
+@pytest.mark.parametrize("above", [".", "..", "/"])
+def test_paths_that_open_the_project_itself_are_told(confined: Confined, above: str) -> None:
+    confined.pool.configure(sandbox={"writePaths": [above]})
+    said = "tasks are not kept from changing the project"
+    assert said in confined.pool.start(count=1).err
+    assert said in confined.pool.daemon_log()
 
 
 @pytest.mark.req("forge-26")
@@ -293,6 +323,17 @@ with zipfile.ZipFile("tiny-1-py3-none-any.whl", "w") as file:
     file.writestr("tiny-1.dist-info/WHEEL", wheel)
     file.writestr("tiny-1.dist-info/RECORD", "")
 """
+
+
+@pytest.mark.needs("git-lfs")
+def test_large_files_can_be_committed(confined: Confined) -> None:
+    (confined.root / ".gitattributes").write_text("*.bin filter=lfs -text\n")
+    (confined.root / "a.bin").write_text("large\n")
+    for words in (("lfs", "install", "--local"), ("add", "-A"), ("commit", "-qm", "large")):
+        subprocess.run(["git", *words], cwd=confined.root, check=True)
+    confined.pool.start(count=1)
+    work = "git status && git lfs pull && echo new > b.bin && git add -A && git commit -qm mine"
+    assert confined.codes([work, "touch a.bin && git status"], "worktree") == [0, 0]
 
 
 @pytest.mark.needs("cargo")

@@ -212,6 +212,15 @@ def test_a_task_that_commits_by_itself_keeps_its_commits(
     assert repository.fingerprint() == before
 
 
+def test_without_a_repository_no_base_can_be_chosen(pool_project: PoolProject) -> None:
+    pool_project.start(count=1)
+    task = pool_project.add("true", "--base", "main")
+    assert pool_project.wait(task).code == 1
+    error = pool_project.show(task)["error"]
+    assert error["code"] == "INVALID_TASK"
+    assert "is in no git repository" in error["message"]
+
+
 def test_another_base_can_be_chosen(pool_project: PoolProject, repository: Repository) -> None:
     first = repository.git("rev-parse", "main").strip()
     repository.git("commit", "-qam", "second")

@@ -67,6 +67,7 @@ def do_look(name: str) -> list[Any]:
     tree = open_ones[name].path
     git_dir = Path(tree, ".git").read_text().removeprefix("gitdir: ").strip()
     seen: list[Any] = [sorted(os.listdir(git_dir)), Path(git_dir, "HEAD").read_text()]
+    seen.append(subprocess.check_output(["git", "-C", tree, "ls-files", "-s", "-v"], text=True))
     for folder, folders, files in os.walk(tree):
         folders.sort()
         for entry in sorted([*folders, *files]):

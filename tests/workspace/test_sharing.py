@@ -110,18 +110,23 @@ MESSAGES = [
     "mkfifo pipe; mv binary moved; git rm -q --cached moved 2>/dev/null; true",
     "rm -rf .git; git init -q .; echo {n} > note",
     'git config core.bare false; git tag -f t{n}; echo {n} > "$(git rev-parse --git-dir)/note"',
+    'printf {n} | dd of="$(git rev-parse --git-dir)/index" conv=notrunc status=none',
     "true",
 ]
 
 
+HAND_OUTS = {"warm": 400, "overlay": 200, "plain": 200}
+"""A thousand over all ways, of which overlays are two; most where trees are used again."""
+
+
 def test_nothing_of_one_task_is_seen_by_the_next(field: Field) -> None:
-    """Two hundred hand-outs; the first look at each tree must be the same as at the very first."""
+    """The first look at each tree must be the same as at the very first."""
     field.begin()
     steward = field.steward()
     chance = random.Random(4)
     first: Any = None
     reused = set()
-    for number in range(200 if field.way.strategy == "warm" else 30):
+    for number in range(HAND_OUTS[field.way.strategy]):
         name = f"task{number}"
         opened = steward.ask("open", name=name, order=field.order(task_id=name))
         reused.add(os.stat(opened["path"]).st_ino)
@@ -135,7 +140,7 @@ def test_nothing_of_one_task_is_seen_by_the_next(field: Field) -> None:
             steward.ask("collect", name=name, patch=str(field.patch), message="text")
         steward.ask("close", name=name)
     if field.way.strategy == "warm":
-        assert len(reused) < 150, "trees are not handed out again"
+        assert len(reused) < 300, "trees are not handed out again"
 
 
 @pytest.mark.parametrize("field", ["warm"], indirect=True)

@@ -38,6 +38,7 @@ class Finding(NamedTuple):
 def examine(app: "App") -> list[Finding]:
     """Look at everything. Whatever goes wrong on the way is a finding, too."""
     findings: list[Finding] = []
+    _ = app.settings  # what is wrong with those is told once, and instead of everything else
     for look in (
         _python, _sqlite, _git, _tools, _disk, _pidfd, _landlock, _sandbox, _network, _namespaces,
         _overlay, _cgroups, _pressure, _engine,
@@ -129,6 +130,7 @@ def _landlock(_app: "App") -> Iterator[Finding]:
 
 def _sandbox(app: "App") -> Iterator[Finding]:
     from acode.runner.gaps import sandbox_gaps
+    from acode.runner.sandbox import SHARED_MEMORY, lies_within
 
     sandbox = app.settings.sandbox
     words = f"level {sandbox.level}, network {sandbox.network}"
@@ -136,11 +138,17 @@ def _sandbox(app: "App") -> Iterator[Finding]:
         fix = "set sandbox.level to write: tasks may do whatever you may do"
         yield Finding("sandbox", "warning", words, fix)
         return
-    gaps = list(sandbox_gaps(sandbox.level, sandbox.network))
+    root = app.project.root
+    gaps = list(sandbox_gaps(sandbox.level, sandbox.network, root, sandbox.write_paths))
     if gaps:
         yield Finding("sandbox", "warning", f"{words}, but not against {'; '.join(gaps)}")
     else:
         yield Finding("sandbox", "ok", f"{words}: all of it is enforced")
+    if lies_within(root, SHARED_MEMORY):
+        fix = "move the project, if its tasks need semaphores or shared memory"
+        yield Finding(
+            "sandbox", "warning", f"{SHARED_MEMORY} is closed to tasks: it holds the project", fix
+        )
     for path in (*sandbox.write_paths, *sandbox.read_paths):
         if not os.path.exists(os.path.join(app.project.root, os.path.expanduser(path))):
             fix = "make it before the pool starts, or take it out of the settings"
@@ -189,15 +197,23 @@ def _overlay(app: "App") -> Iterator[Finding]:
 
 
 def _cgroups(_app: "App") -> Iterator[Finding]:
-    from acode.runner.cgroup import find_place
+    from acode.runner.scope import scope_command, standing, wants_scope
 
-    place = find_place()
-    if place is None:
-        fix = "limits are kept by watching; run as root, or in systemd-run --user --scope"
-        yield Finding("cgroups", "warning", "none can be made here", fix)
+    seen = standing()
+    if scope_command(seen, ""):
+        yield Finding("cgroups", "ok", "the pool is given a scope by systemd when it starts")
+    elif seen.place is not None:
+        names = ", ".join(sorted(seen.place.directories))
+        yield Finding("cgroups", "ok", f"version {seen.place.version}, writable: {names}")
+    elif wants_scope(seen):
+        fix = (
+            "loginctl enable-linger, then the pool is given a scope when it starts; or, until "
+            "you log out, systemd-run --user --scope -p Delegate=yes acode worker start"
+        )
+        yield Finding("cgroups", "warning", "none; limits are kept by watching", fix)
     else:
-        names = ", ".join(sorted(place.directories))
-        yield Finding("cgroups", "ok", f"version {place.version}, writable: {names}")
+        fix = "run the pool as root, or in a container that may make groups"
+        yield Finding("cgroups", "warning", "none; limits are kept by watching", fix)
 
 
 def _pressure(_app: "App") -> Iterator[Finding]:

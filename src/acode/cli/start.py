@@ -152,8 +152,8 @@ def _tell_gaps(context: Context) -> None:
     """What the kernel cannot enforce is said, never silently skipped."""
     from acode.runner.gaps import sandbox_gaps
 
-    sandbox = context.app.settings.sandbox
-    gaps = list(sandbox_gaps(sandbox.level, sandbox.network))
+    app, sandbox = context.app, context.app.settings.sandbox
+    gaps = list(sandbox_gaps(sandbox.level, sandbox.network, app.project.root, sandbox.write_paths))
     for gap in gaps:
         context.screen.note(f"warning: on this machine tasks are not kept from {gap}")
     if gaps:

@@ -101,7 +101,9 @@ class Daemon:
 
     def _log_gaps(self) -> None:
         sandbox = self._settings.sandbox
-        for gap in sandbox_gaps(sandbox.level, sandbox.network):
+        for gap in sandbox_gaps(
+            sandbox.level, sandbox.network, self._project.root, sandbox.write_paths
+        ):
             self._events.emit(PoolNote("warning", f"tasks are not kept from {gap}"))
 
     async def _shutdown(self) -> None:

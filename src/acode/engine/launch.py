@@ -3,6 +3,7 @@
 import os
 import select
 import sys
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import msgspec
@@ -11,6 +12,7 @@ from msgspec.structs import replace
 from acode.engine.client import Refused
 from acode.engine.options import DaemonOptions
 from acode.errors import WorkerStartFailed, WorkerTimeout
+from acode.runner.scope import scope_command, standing
 
 START_SECONDS = 120.0
 """Far beyond what the slowest start takes: each of its steps has a bound of its own."""
@@ -24,10 +26,26 @@ def become(options: DaemonOptions) -> NoReturn:
 def launch(options: DaemonOptions, output: str) -> Any:
     """Start a daemon in a session of its own; returns when it says that its workers are up."""
     os.makedirs(os.path.dirname(output), exist_ok=True)
+    scope = _scope(options)
+    if scope:
+        # A manager that cannot be asked after all is no reason to have no pool.
+        with suppress(WorkerStartFailed):
+            return _launch(scope, options, output)
+    return _launch([], options, output)
+
+
+def _scope(options: DaemonOptions) -> list[str]:
+    if os.environ.get("ACODE_CGROUPS") == "off":
+        return []
+    return scope_command(standing(), f"acode worker pool of {options.root}")
+
+
+def _launch(prefix: list[str], options: DaemonOptions, output: str) -> Any:
     ours, theirs = os.pipe()
     try:
         try:
-            pid = _spawn(replace(options, ready=theirs), theirs, output)
+            words = [*prefix, *_command(replace(options, ready=theirs))]
+            pid = _spawn(words, theirs, output)
         finally:
             os.close(theirs)
         return _hear(ours, pid, output)
@@ -41,13 +59,13 @@ def _command(options: DaemonOptions) -> list[str]:
     return [sys.executable, "-P", "-m", "acode.engine.daemon", words]
 
 
-def _spawn(options: DaemonOptions, ready: int, output: str) -> int:
+def _spawn(words: list[str], ready: int, output: str) -> int:
     # What our caller left open, such as the lock of a script, is not the daemon's to keep.
     strangers = [number for number in _open_descriptors() if os.get_inheritable(number)]
     os.set_inheritable(ready, True)
-    return os.posix_spawn(
-        sys.executable,
-        _command(options),
+    return os.posix_spawnp(
+        words[0],
+        words,
         os.environ,
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),

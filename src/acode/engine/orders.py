@@ -65,7 +65,7 @@ class Orders:
             kill_timeout_seconds=self._settings.workers.process.kill_timeout_seconds,
             limits=self.limits(spec),
             cwd=spec.cwd,
-            workspace=spec.workspace or self._default_workspace(),
+            workspace=spec.workspace or self._default_workspace(spec),
             base=spec.base,
             base_commit=spec.base_commit,
             checks=self._checks + self._verified.get(spec.type, ()),
@@ -128,8 +128,10 @@ class Orders:
             return (python, "-c", _function_runner(), *words)
         return argv_of(spec, agents=self._agents, project_root=self._root)
 
-    def _default_workspace(self) -> WorkspaceKind | None:
+    def _default_workspace(self, spec: TaskSpec) -> WorkspaceKind | None:
         """A worktree, as far as can be told by a glance; the worker looks closer."""
+        if spec.base is not None:
+            return None  # whoever names a commit is told if there is none
         # Each time: a project may become a repository, or be none any more, while the pool runs.
         for path in self._repositories:
             if os.access(path, os.F_OK):

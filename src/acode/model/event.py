@@ -192,6 +192,8 @@ TOLD: tuple[type[PoolEvent], ...] = (
     WorkerCrashed,
     WorkerFailed,
     WorkerStatusChanged,
+    LimitExceeded,
+    BackpressureChanged,
     PoolScaled,
     PoolNote,
 )

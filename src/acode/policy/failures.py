@@ -144,9 +144,11 @@ def _shell_signal_hint(code: int) -> str:
 
 
 def _limit_hint(what: str) -> str:
-    flag = {"memoryMb": "--memory-mb", "cpuPercent": "--cpu-percent", "diskMb": "--disk-mb"}
-    mine = f"give the task more with {flag[what]}, or " if what in flag else ""
-    return f"{mine}raise workers.limits.{what} in config.yml"
+    setting = f"raise workers.limits.{what} in config.yml"
+    if what == "diskMb":  # no task gets more than that
+        return f"{setting}, and --disk-mb if the task sets it"
+    flag = {"memoryMb": "--memory-mb", "cpuPercent": "--cpu-percent"}
+    return f"give the task more with {flag[what]}, or {setting}" if what in flag else setting
 
 
 def _known_signal(number: int) -> str | None:

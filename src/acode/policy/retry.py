@@ -30,13 +30,15 @@ NEVER_RETRIED: Final = frozenset(
     {
         FailureCode.INVALID_TASK,
         FailureCode.PERMISSION_DENIED,
-        FailureCode.RESOURCE_EXHAUSTED,
         FailureCode.BLOCKED_COMMAND,
         FailureCode.TOOL_NOT_FOUND,
         FailureCode.CANCELLED,
     }
 )
 """Another attempt would meet the same end, whatever the task's retries."""
+
+RETRIED_ON_REQUEST: Final = frozenset({FailureCode.EXIT_CODE, FailureCode.RESOURCE_EXHAUSTED})
+"""Another attempt may end differently, but it costs: only the task's own retries ask for it."""
 
 
 class Retry(msgspec.Struct, frozen=True, gc=False, kw_only=True, rename="camel"):
@@ -121,7 +123,7 @@ def _refusal(outcome: Outcome, failure: Failure) -> str:
         return f"quarantined because it killed its worker {outcome.crashes} times"
     if not _curable(failure):
         return "not retried because another attempt cannot help"
-    if failure.category is Category.PERMANENT and outcome.retry_limit is None:
+    if outcome.retry_limit is None and not _retried_by_default(failure):
         return "not retried because the task sets no retries"
     if outcome.attempt_count > _limit(outcome):
         return f"retries exhausted after {_attempts(outcome.attempt_count)}"
@@ -132,13 +134,13 @@ def _curable(failure: Failure) -> bool:
     """Whether another attempt can end differently, if the task allows one."""
     if failure.final or failure.code in NEVER_RETRIED:
         return False
-    match failure.category:
-        case Category.TRANSIENT | Category.PARTIAL:
-            return True
-        case Category.PERMANENT:
-            return failure.code is FailureCode.EXIT_CODE
-        case _:
-            assert_never(failure.category)
+    return failure.code in RETRIED_ON_REQUEST or failure.category is not Category.PERMANENT
+
+
+def _retried_by_default(failure: Failure) -> bool:
+    """Whether the pool's limit holds where the task sets none; never for want of a resource."""
+    exhausted = failure.code is FailureCode.RESOURCE_EXHAUSTED
+    return failure.category is not Category.PERMANENT and not exhausted
 
 
 def _limit(outcome: Outcome) -> int:

@@ -1,10 +1,11 @@
 """What this machine cannot keep tasks from, although the settings ask for it."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from acode.runner import landlock, namespaces, seccomp
-from acode.runner.sandbox import Level, Network
+from acode.runner.sandbox import Level, Network, lies_within
 
 NetworkWay = Literal["namespace", "user namespace", "Landlock", "nothing"]
 
@@ -23,10 +24,15 @@ def can_seal() -> bool:
     return namespaces.may_make() or namespaces.users_may()
 
 
-def sandbox_gaps(level: Level, network: Network) -> Iterator[str]:
-    """Everything that tasks are not kept from, one reason each."""
+def sandbox_gaps(
+    level: Level, network: Network, root: str, write_paths: Sequence[str]
+) -> Iterator[str]:
+    """Everything that tasks of a project are not kept from, one reason each."""
     if level == "off":
         return
+    for path in write_paths:
+        if lies_within(root, os.path.join(root, os.path.expanduser(path))):
+            yield f"changing the project, git's hooks and acode's own files ({path} is writable)"
     yield from landlock.missing(landlock.abi())
     if level == "strict" and not seccomp.is_known():
         yield "sockets of other programs (there is no filter for this processor)"

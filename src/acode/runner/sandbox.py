@@ -18,7 +18,7 @@ Level = Literal["off", "write", "strict"]
 Network = Literal["inherit", "none"]
 
 _DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "net/tun")
-_SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 -- semaphores and shared memory live there
+SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 -- semaphores and shared memory live there
 _SYSTEM: Final = (
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/proc", "/nix/store",
     "/gnu/store", "/snap", "/sys/devices/system", "/sys/fs/cgroup", "/sys/kernel/mm",
@@ -41,6 +41,8 @@ class Confinement(msgspec.Struct, frozen=True, kw_only=True):
     writable: tuple[str, ...] = ()
     readable: tuple[str, ...] = ()
     """Under `strict`: what may be read beside the system and what is writable."""
+    shared_memory: bool = True
+    """Whether all of it may be used; nothing in it could be kept from a task then."""
     sealed: tuple[str, ...] = ()
     """Below what is writable, and yet not to be written to."""
 
@@ -75,7 +77,8 @@ class Confinement(msgspec.Struct, frozen=True, kw_only=True):
             rules.allow(path, WRITE | READ)
         for name in _DEVICES:
             rules.allow(f"/dev/{name}", DEVICE | READ)
-        rules.allow(_SHARED_MEMORY, WRITE | READ)
+        if self.shared_memory:
+            rules.allow(SHARED_MEMORY, WRITE | READ)
         if reads:
             for path in (*_SYSTEM, *_settings(), *self.readable):
                 rules.allow(path, READ)
@@ -107,6 +110,12 @@ def _settings() -> list[str]:
     except OSError:
         return []
     return [f"/etc/{name}" for name in names if name not in _SECRET_SETTINGS]
+
+
+def lies_within(path: str, directory: str) -> bool:
+    """Whether a place is a directory or lies below it, whatever links lead there."""
+    real = os.path.realpath(directory).rstrip("/")
+    return f"{os.path.realpath(path)}/".startswith(f"{real}/")
 
 
 def project_readable(root: str, agent_dir: str) -> tuple[str, ...]:

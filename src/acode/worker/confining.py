@@ -5,7 +5,13 @@ from collections.abc import Callable, Sequence
 
 from acode.runner.airlock import Airlock
 from acode.runner.caches import cache_variables
-from acode.runner.sandbox import Confinement, project_readable, readable_search_path
+from acode.runner.sandbox import (
+    SHARED_MEMORY,
+    Confinement,
+    lies_within,
+    project_readable,
+    readable_search_path,
+)
 from acode.worker.messages import WorkerConfig
 
 
@@ -18,6 +24,7 @@ class Confining:
         self._agent_dir = config.agent_dir
         self._checkpoints = config.live_checkpoints
         self._cache = f"{config.agent_dir}/cache"
+        self._shared_memory = not lies_within(config.project_root, SHARED_MEMORY)
         self._airlock: Airlock | None = None
         self._at: tuple[object, ...] = ()
 
@@ -36,6 +43,7 @@ class Confining:
             network=rules.network,
             writable=(*writable, self._checkpoints, *cache, *rules.write_paths),
             readable=readable,
+            shared_memory=self._shared_memory,
             sealed=sealed,
         )
 

@@ -8,19 +8,24 @@ from contextlib import suppress
 from acode.errors import WorkspaceFailed
 from acode.workspace.checkout import check_out, settle
 from acode.workspace.copying import copy_index
+from acode.workspace.files import ensure_directory
 from acode.workspace.removal import discard, remove
 from acode.workspace.state import State
 
 FOLDER = ".bases"
+MOST_SPARES = 8
+"""Copies of the index that lie ready; a copy is a good part of what a hand-out costs."""
 
 
 class Base:
     """A shared checkout in use. While the lock is held nobody drops it; a crash lets it go."""
 
     def __init__(self, directory: str, lock: int) -> None:
+        self._directory = directory
         self.tree = os.path.join(directory, "tree")
         self.index = os.path.join(directory, "index")
         self.made = os.path.join(directory, "made")
+        self._spares = os.path.join(directory, "spares")
         self._lock = lock
 
     def lend_index(self, target: str) -> None:
@@ -29,6 +34,26 @@ class Base:
             os.link(self.index, target)
         else:
             copy_index(self.index, target)
+
+    def give_spare(self, target: str) -> None:
+        """Move a copy of the index to its only user, if one lies ready."""
+        with suppress(FileNotFoundError):
+            for name in os.listdir(self._spares):
+                with suppress(FileNotFoundError):  # somebody else was faster
+                    os.rename(os.path.join(self._spares, name), target)
+                    return
+
+    def make_spare(self) -> None:
+        """Lay a copy of the index ready for somebody later, if there is room for it."""
+        name = os.urandom(6).hex()
+        draft = os.path.join(self._directory, f".spare-{name}")
+        try:
+            ensure_directory(self._spares)
+            if settle(self.index) and len(os.listdir(self._spares)) < MOST_SPARES:
+                copy_index(self.index, draft)
+                os.rename(draft, os.path.join(self._spares, name))
+        except OSError:
+            remove(draft)
 
     def let_go(self) -> None:
         """Not used any more."""
@@ -40,7 +65,7 @@ def hold(state: State) -> Base:
     """The shared checkout of a workspace's commit; whoever needs it first makes it."""
     folder = os.path.join(state.base_dir, FOLDER)
     directory = os.path.join(folder, state.record.key)
-    os.makedirs(folder, exist_ok=True)
+    ensure_directory(folder)
     lock = _lock(f"{directory}.lock", fcntl.LOCK_SH)
     if not os.path.isdir(directory):
         fcntl.flock(lock, fcntl.LOCK_EX)

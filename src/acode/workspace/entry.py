@@ -6,16 +6,16 @@ elsewhere and renamed into place whole, and taken away the same way: nobody ever
 
 import fcntl
 import os
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import NamedTuple
 
 import msgspec
 
 from acode.errors import WorkspaceFailed
 from acode.model.worker import ProcessIdentity
 from acode.workspace.copying import copy_index
-from acode.workspace.files import write_text
+from acode.workspace.files import ensure_directory, write_text
 from acode.workspace.removal import remove
 from acode.workspace.repository import Repository
 
@@ -52,23 +52,38 @@ def owner_in(reason: str) -> tuple[str, ProcessIdentity] | None:
 
 def new_name(task_id: str) -> str:
     """A name for an entry that nothing else has."""
-    return f"acode-{task_id}-{secrets.token_hex(4)}"
+    return f"acode-{task_id}-{os.urandom(4).hex()}"
 
 
-def register(repository: Repository, entry: Entry, tree: str, commit: str, index: str) -> None:
+class Index(NamedTuple):
+    """The index of a tree, of which the task gets a copy."""
+
+    path: str
+    spare: str
+    """A copy that was made ahead, if there is one."""
+
+    def give(self, target: str) -> None:
+        """The copy that was made ahead, or one that is made now."""
+        try:
+            os.rename(self.spare, target)
+        except OSError:  # there is none, or it is on another file system
+            copy_index(self.path, target)
+
+
+def register(repository: Repository, entry: Entry, tree: str, commit: str, index: Index) -> None:
     """Make a tree a worktree: detached at a commit, and locked so that no prune takes it."""
     draft = os.path.join(_own_place(entry.common), f"new-{entry.name}")
     if os.path.isdir(os.path.join(entry.common, "reftable")):
         _add_by_git(repository, entry, draft, commit)
         write_text(f"{entry.path}/gitdir", f"{tree}/.git\n")
-        copy_index(index, f"{entry.path}/index")
+        index.give(f"{entry.path}/index")
     else:
         os.mkdir(draft)
         write_text(f"{draft}/HEAD", f"{commit}\n")
         write_text(f"{draft}/commondir", "../..\n")
         write_text(f"{draft}/gitdir", f"{tree}/.git\n")
         write_text(f"{draft}/locked", f"{entry.reason}\n")
-        copy_index(index, f"{draft}/index")
+        index.give(f"{draft}/index")
         _move_into_place(draft, entry.path)
     write_text(f"{tree}/.git", f"gitdir: {entry.path}\n")
 
@@ -115,5 +130,5 @@ def unregister(entry: Entry) -> None:
 
 def _own_place(common: str) -> str:
     place = os.path.join(common, "acode")
-    os.makedirs(place, exist_ok=True)
+    ensure_directory(place)
     return place

@@ -3,6 +3,12 @@
 import os
 
 
+def ensure_directory(path: str) -> None:
+    """Make a directory that nearly always is there already."""
+    if not os.path.isdir(path):
+        os.makedirs(path, exist_ok=True)
+
+
 def read_bytes(path: str) -> bytes:
     """What a file holds."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

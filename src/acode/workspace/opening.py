@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from acode.errors import AcodeError, DiskFull, InvalidTask, WorkspaceFailed
 from acode.workspace.base import Order, Workspace
 from acode.workspace.conventions import signature
-from acode.workspace.entry import new_name, register
+from acode.workspace.entry import Index, new_name, register
+from acode.workspace.files import ensure_directory
 from acode.workspace.including import bring_along
 from acode.workspace.overlay import Overlay, works
 from acode.workspace.plain import Plain, Source
@@ -77,8 +78,8 @@ def _open_worktree(order: Order, repository: Repository, base: str) -> Worktree:
     try:
         source.fill(state)
         bring_along(state)
-        os.makedirs(os.path.join(state.tree, repository.inside), exist_ok=True)
-        register(repository, state.entry, state.tree, base, state.index)
+        ensure_directory(os.path.join(state.tree, repository.inside))
+        register(repository, state.entry, state.tree, base, Index(state.index, state.spare))
         state.mark_opened()
     except BaseException:
         source.release(state, reuse=False)

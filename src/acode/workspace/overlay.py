@@ -10,7 +10,7 @@ from contextlib import suppress
 from acode.errors import WorkspaceFailed
 from acode.workspace.bases import FOLDER, Base, hold, hold_existing
 from acode.workspace.entry import unregister
-from acode.workspace.files import write_bytes
+from acode.workspace.files import ensure_directory, write_bytes
 from acode.workspace.layer import changed_paths
 from acode.workspace.mounts import enter_namespace, mount_overlay, mounts_below, unmount
 from acode.workspace.removal import remove
@@ -31,6 +31,7 @@ class Overlay:
         base = hold(state)
         try:
             base.lend_index(state.index)
+            base.give_spare(state.spare)
             os.link(base.made, state.made)
             for directory in (state.path("upper"), state.path("work"), state.tree):
                 os.mkdir(directory)
@@ -77,18 +78,19 @@ class Overlay:
         state.remove()
         base, _ = self._held.pop(state.directory, (None, 0))
         if base is not None:
+            base.make_spare()
             base.let_go()
 
 
 def works(base_dir: str, boot_id: str) -> bool:
     """Whether such mounts can be made here; tried once, then remembered until the next boot."""
     folder = os.path.join(base_dir, FOLDER)
-    os.makedirs(folder, exist_ok=True)
     rights = os.stat("/proc/self/ns/user").st_ino
     answer = os.path.join(folder, f"works-{os.geteuid()}-{rights}-{boot_id}")
     for said in (True, False):
         if os.path.exists(f"{answer}-{said}"):
             return said
+    ensure_directory(folder)
     said = _try(os.path.join(folder, f".try-{os.getpid()}"))
     write_bytes(f"{answer}-{said}", b"")
     return said

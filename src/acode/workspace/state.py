@@ -58,6 +58,11 @@ class State:
         return self.path("index")
 
     @property
+    def spare(self) -> str:
+        """A copy of the index that was made ahead, if there was one: the task gets it."""
+        return self.path("spare")
+
+    @property
     def made(self) -> str:
         """How the tree was made."""
         return self.path("made")

@@ -47,7 +47,7 @@ class Worktree:
     def writable(self) -> tuple[str, ...]:
         """The tree, and what git needs to commit in it."""
         common = self._state.record.repository.common
-        shared = (os.path.join(common, name) for name in ("objects", "refs", "logs"))
+        shared = (os.path.join(common, name) for name in ("objects", "refs", "logs", "lfs"))
         return (self._state.tree, self._state.entry.path, *shared)
 
     def collect(self, *, patch_file: str, commit: CommitText | None = None) -> Collected:

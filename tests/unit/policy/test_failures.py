@@ -100,7 +100,7 @@ def test_the_message_says_what_happened(ending: Ending, message: str) -> None:
         (Signalled(11), "crashed"),
         (Signalled(9, oom=True), "--memory-mb"),
         (TimedOut(1), "--timeout"),
-        (OverLimit("diskMb", 1, 2), "--disk-mb, or raise workers.limits.diskMb"),
+        (OverLimit("diskMb", 1, 2), "raise workers.limits.diskMb in config.yml, and --disk-mb"),
         (OverLimit("maxProcesses", 1, 2), "raise workers.limits.maxProcesses"),
         (Lost("gone"), "acode worker logs"),
         (Cancelled(), "acode task retry"),

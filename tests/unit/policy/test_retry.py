@@ -175,12 +175,12 @@ ALWAYS = "as often as the task or else the pool says"
         (failure("EXIT_CODE", "permanent", final=True), ENDS),
         (failure("TIMEOUT", "transient", final=True), ENDS),
         (failure("TIMEOUT", "permanent"), ENDS),
+        *((failure("RESOURCE_EXHAUSTED", category), TASK_SAYS) for category in Category),
         *(
             (failure(code, category), ENDS)
             for code in (
                 "INVALID_TASK",
                 "PERMISSION_DENIED",
-                "RESOURCE_EXHAUSTED",
                 "BLOCKED_COMMAND",
                 "TOOL_NOT_FOUND",
                 "CANCELLED",
@@ -213,8 +213,15 @@ def test_timeouts_crashes_and_lost_connections_are_retried() -> None:
 def test_what_cannot_get_better_is_not_retried_even_if_the_task_asks_for_it() -> None:
     invalid = NotStarted(failure("INVALID_TASK", "permanent"))
     denied = NotStarted(failure("PERMISSION_DENIED", "permanent"))
-    for ending in (invalid, denied, OverLimit("memoryMb", 512, 600), Signalled(9, oom=True)):
+    for ending in (invalid, denied):
         assert isinstance(verdict_on(ending, retry_limit=5), Fail)
+
+
+@pytest.mark.req("forge-21")
+@pytest.mark.parametrize("ending", [OverLimit("memoryMb", 512, 600), Signalled(9, oom=True)])
+def test_what_ran_out_of_something_is_retried_only_if_the_task_says_so(ending: Ending) -> None:
+    assert isinstance(verdict_on(ending), Fail)
+    assert isinstance(verdict_on(ending, retry_limit=1), RetryAt)
 
 
 def test_a_plain_failed_exit_is_retried_only_if_the_task_says_so() -> None:
