@@ -40,7 +40,7 @@ async def logs(
 ) -> Response:
     """What a task printed. With `follow`, all that comes as well, until the task is finished."""
     found = await desk.task(task_id)
-    await desk.store.get(found)
+    await desk.glance.get(found)
     path = desk.project.task_log(found)
     if follow:
         if desk.followers >= MAX_FOLLOWERS:
@@ -69,7 +69,7 @@ async def follow_log(desk: Desk, task_id: str, attempt: int | None) -> AsyncIter
         with closing(Tail(desk.project.task_log(task_id))) as tail:
             while True:
                 # Asked before reading: what was printed before the end must be read, too.
-                ended = (await desk.store.get(task_id)).status in FINISHED
+                ended = (await desk.glance.get(task_id)).status in FINISHED
                 lines = await asyncio.to_thread(_poll, tail, ended)
                 wanted = [each for each in lines if attempt in (None, each.attempt)]
                 if wanted:

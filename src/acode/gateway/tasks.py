@@ -39,7 +39,7 @@ async def submit(desk: Desk, task: dict[str, Any], actor: str = ACTOR) -> Added:
         ceilings=desk.ceilings,
     )
     wanted = await submissions(
-        drafts, new_id=lambda: new_id(desk.clock.now()), resolve=desk.store.resolve
+        drafts, new_id=lambda: new_id(desk.clock.now()), resolve=desk.glance.resolve
     )
     size = desk.settings.tasks.queue_size
     added = await desk.store.add(wanted, actor=actor, queue_size=size)
@@ -90,15 +90,14 @@ async def listing(
         limit=limit,
         offset=offset,
     )
-    store = desk.archive if search or offset > 10_000 else desk.store
     defaults = desk.settings.tasks
-    return answer([row_view(task, defaults) for task in await store.find(query)])
+    return answer([row_view(task, defaults) for task in await desk.find(query)])
 
 
 @router.get("/{task_id}", responses=says(shapes.TaskShape, 404, 409))
 async def show(desk: AtDesk, task_id: TaskId) -> Response:
     """One task: the same as `task show --json`."""
-    record = await desk.store.record(await desk.task(task_id))
+    record = await desk.glance.record(await desk.task(task_id))
     return answer(task_view(record, desk.settings.tasks))
 
 
@@ -117,7 +116,7 @@ async def retry(desk: AtDesk, task_id: TaskId, reset: bool = False) -> Response:
 @router.get("/{task_id}/why", responses=says(shapes.Reasons, 404, 409))
 async def why(desk: AtDesk, task_id: TaskId) -> Response:
     """Why a task runs or does not, in plain sentences."""
-    record = await desk.store.record(await desk.task(task_id))
+    record = await desk.glance.record(await desk.task(task_id))
     return answer({**status_view(record.task), "reasons": await explained(desk, record)})
 
 
@@ -125,5 +124,5 @@ async def explained(desk: Desk, record: Any) -> list[str]:
     """The reasons of a task."""
     pool = await desk.pool()
     return await reasons(
-        Case(record, desk.store, desk.clock.now(), pool if pool["isRunning"] else None)
+        Case(record, desk.glance, desk.clock.now(), pool if pool["isRunning"] else None)
     )

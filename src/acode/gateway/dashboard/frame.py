@@ -20,6 +20,12 @@ PAGES = (
 ACTOR = "dashboard"
 REFRESH_SECONDS = 1.0
 
+LOGO = (
+    '<svg class="logo" viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="8"'
+    ' fill="#2b62d9"/><g fill="#fff"><rect x="7" y="8" width="18" height="4" rx="2"/>'
+    '<rect x="7" y="14" width="12" height="4" rx="2" opacity=".8"/>'
+    '<rect x="7" y="20" width="6" height="4" rx="2" opacity=".6"/></g></svg>'
+)
 _THEME = """
 const wanted = localStorage.getItem('acode-theme');
 if (wanted) Quasar.Dark.set(wanted === 'dark');
@@ -53,7 +59,7 @@ def page(desk: Desk, title: str, here: str) -> Iterator[None]:
     html('<a class="skip" href="#content">Skip to the content</a>')
     with ui.element("header").classes("top"):
         name = escape(os.path.basename(desk.project.root) or "/")
-        html(f'<a class="brand" href="/"><i></i>acode <small>{name}</small></a>')
+        html(f'<a class="brand" href="/">{LOGO}acode <small>{name}</small></a>')
         nav = html(_links(here, 0), tag="nav").props('aria-label="Pages"')
         ui.button("Add a task", on_click=lambda: ui.navigate.to("/new")).props("unelevated")
         toggle = ui.button(icon="contrast", on_click=lambda: ui.run_javascript(_TOGGLE))
@@ -64,7 +70,7 @@ def page(desk: Desk, title: str, here: str) -> Iterator[None]:
 
     async def count() -> None:
         # Every failed task is a dead letter, and counting is free.
-        nav.set_content(_links(here, (await desk.store.counts()).by_status[Status.FAILED]))
+        nav.set_content(_links(here, (await desk.glance.counts()).by_status[Status.FAILED]))
 
     every(5.0, count)
 

@@ -43,7 +43,7 @@ class LettersPage:
         every(REFRESH_SECONDS, self._refresh)
 
     async def _refresh(self) -> None:
-        newest = await self._desk.store.newest_move()
+        newest = await self._desk.glance.newest_move()
         if newest == self._seen:
             return  # nothing has moved, so no letter came or went
         self._seen = newest

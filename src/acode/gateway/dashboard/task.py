@@ -84,7 +84,7 @@ class TaskPage:
         await self._refresh()
 
     async def _refresh(self) -> None:
-        record = await self._desk.store.record(self._id)
+        record = await self._desk.glance.record(self._id)
         view, now = task_view(record, self._desk.settings.tasks), self._desk.clock.now()
         title = escape(label(record.task.spec)[:300])
         self._head.set_content(f"<h1>{title} {badge(record.task.status)}</h1>")

@@ -84,11 +84,9 @@ class TasksPage:
         )
 
     async def _refresh(self) -> None:
-        query = self._query()
-        store = self._desk.archive if query.text or query.offset > 10_000 else self._desk.store
-        found = await store.find(query)
+        found = await self._desk.find(self._query())
         more, shown = len(found) > SIZE, found[:SIZE]
-        counts = await self._desk.store.counts()
+        counts = await self._desk.glance.counts()
         everything = sum(counts.by_status.values())
         self._head.set_content(f"<h1>Tasks <small class='quiet'>{everything:,}</small></h1>")
         if shown:
