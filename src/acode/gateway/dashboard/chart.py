@@ -28,7 +28,7 @@ def chart(title: str, series: Sequence[Series], span: str) -> str:
         f'<div class="chart"><div class="head"><h2>{escape(title)}</h2>{_legend(series)}</div>'
         f'<div class="plot"><svg viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none" '
         f'role="img" aria-label="{words}">{_grid()}{lines}</svg>'
-        f'<span class="most">{top:,.4g}</span><span class="least">0</span></div>'
+        f"<span>{top:,.4g}</span></div>"
         f'<div class="axis"><span>{escape(span)}</span><span>now</span></div></div>'
     )
 

@@ -1,8 +1,8 @@
 """The frame of every page: the way around, the look, and what is said when something is wrong."""
 
 import os
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from html import escape
 
 from nicegui import ui
@@ -50,8 +50,8 @@ def html(content: str = "", *, tag: str = "div") -> ui.html:
     return ui.html(content, sanitize=False, tag=tag)
 
 
-@contextmanager
-def page(desk: Desk, title: str, here: str) -> Iterator[None]:
+@asynccontextmanager
+async def page(desk: Desk, title: str, here: str) -> AsyncIterator[None]:
     """One page: its content goes inside."""
     ui.page_title(f"{title} · acode")
     ui.add_head_html('<link rel="stylesheet" href="/assets/dashboard.css">' + _KEYS)
@@ -72,7 +72,7 @@ def page(desk: Desk, title: str, here: str) -> Iterator[None]:
         # Every failed task is a dead letter, and counting is free.
         nav.set_content(_links(here, (await desk.glance.counts()).by_status[Status.FAILED]))
 
-    every(5.0, count)
+    await every(5.0, count)
 
 
 def _links(here: str, letters: int) -> str:
@@ -84,8 +84,8 @@ def _links(here: str, letters: int) -> str:
     return "".join(cells)
 
 
-def every(seconds: float, look: Callable[[], Awaitable[None]]) -> None:
-    """Look again and again; trouble is shown once and goes away by itself."""
+async def every(seconds: float, look: Callable[[], Awaitable[None]]) -> None:
+    """Look now, and again and again; trouble is shown once and goes away by itself."""
     trouble = html().classes("w-full")
 
     async def guarded() -> None:
@@ -97,7 +97,8 @@ def every(seconds: float, look: Callable[[], Awaitable[None]]) -> None:
         else:
             trouble.set_content("")
 
-    ui.timer(seconds, guarded)
+    await guarded()
+    ui.timer(seconds, guarded, immediate=False)
 
 
 async def attempt(action: Awaitable[object], done: str) -> bool:

@@ -32,8 +32,8 @@ def register(desk: Desk) -> None:
 
     @ui.page("/")
     async def pool_page() -> None:
-        with page(desk, "Pool", "/"):
-            PoolPage(desk)
+        async with page(desk, "Pool", "/"):
+            await PoolPage(desk).begin()
 
 
 class PoolPage:
@@ -51,8 +51,11 @@ class PoolPage:
             self._speed = html().classes("card")
         self._workers = html().classes("card")
         self._tasks = html().classes("card")
-        every(REFRESH_SECONDS, self._refresh)
-        every(5.0, self._draw)
+
+    async def begin(self) -> None:
+        """Show how things are, and how they change."""
+        await every(REFRESH_SECONDS, self._refresh)
+        await every(5.0, self._draw)
 
     def _controls(self) -> None:
         with ui.element("div").classes("tools"):
@@ -153,7 +156,11 @@ def _notes(pool: View, counts: Counts) -> list[str]:
 
 def _figures(pool: View, counts: Counts, health: View) -> list[Tile]:
     workers, used, by = health["workers"], pool["resources"], counts.by_status
-    waits = f"oldest {span(health['queue']['oldestTaskAge'])}" if by[Status.PENDING] else "nothing"
+    waits = (
+        f"oldest {span(health['queue']['oldestTaskAge'])}"
+        if by[Status.PENDING]
+        else "nothing waits"
+    )
     blocked = f", {by[Status.BLOCKED]:,} blocked" if by[Status.BLOCKED] else ""
     failed = by[Status.FAILED]
     up = span(round(pool["uptimeSeconds"] * 1000))

@@ -25,8 +25,8 @@ def register(desk: Desk) -> None:
 
     @ui.page("/tasks")
     async def tasks_page(status: str = "", search: str = "") -> None:
-        with page(desk, "Tasks", "/tasks"):
-            TasksPage(desk, status, search)
+        async with page(desk, "Tasks", "/tasks"):
+            await TasksPage(desk, status, search).begin()
 
 
 class TasksPage:
@@ -47,7 +47,10 @@ class TasksPage:
                     "outline"
                 )
                 self._next = ui.button("Later", on_click=lambda: self._turn(SIZE)).props("outline")
-        every(REFRESH_SECONDS, self._refresh)
+
+    async def begin(self) -> None:
+        """Show how things are, and how they change."""
+        await every(REFRESH_SECONDS, self._refresh)
 
     def _filters(self, status: str, search: str) -> None:
         known = status if status in list(Status) else "any"
