@@ -1,11 +1,14 @@
 """The dashboard in a real browser: every control, live, and nothing from elsewhere."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, expect
 
+from acode.engine.client import ask
+from acode.project import Project
 from tests.pool.conftest import eventually
 from tests.web.browsing import Visitor, goto
 from tests.web.conftest import Site
@@ -168,6 +171,20 @@ def test_a_page_comes_back_after_the_gateway_was_killed(browser: Browser, site: 
     title = "Added while nobody was there"
     site.project.add("true", "--title", title)
     expect(page.locator("tr", has_text=title).locator(".badge")).to_have_text("completed")
+    visitor.close()
+
+
+def test_charts_go_on_after_the_pool_was_started_anew(browser: Browser, own_site: Site) -> None:
+    project = own_site.project
+    project.wait(*(project.add("true") for _ in range(3)))
+    project.stop()
+    project.start()
+    figures = ask(Project(str(project.root)).control_socket, "figures")
+    before = [each["completed"] for each in figures["samples"]]
+    assert -3 in before, "what was completed before the start is counted back from it"
+    visitor = Visitor(browser, Site(project))
+    lines = visitor.enter().locator(".chart", has_text="Throughput").locator("polyline.b")
+    expect(lines).to_have_attribute("points", re.compile(r"\d+\.\d,(?!119\.0)"))
     visitor.close()
 
 
