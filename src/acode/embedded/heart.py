@@ -1,6 +1,7 @@
 """The parts of an embedded pool put together: the daemon's engine with a crew for its workers."""
 
 import asyncio
+from typing import cast
 
 from acode.clock import Clock, Deadline, ticks
 from acode.embedded.crew import Crew
@@ -192,9 +193,10 @@ class Heart:
     # Hearing.
 
     def _on_event(self, event: PoolEvent) -> None:
-        if isinstance(event, TaskEnded):
-            self._on_end(event)
-        elif isinstance(event, TaskAssigned):
+        kind = type(event)
+        if kind is TaskEnded:
+            self._on_end(cast("TaskEnded", event))
+        elif kind is TaskAssigned:
             self._statistics.waits(-1)
         if self.stream.is_read:
             self.stream.tell(event)

@@ -28,7 +28,7 @@ class Past:
                 change[move.was] -= 1
 
     def samples(self, pending: int, running: int) -> list[dict[str, Any]]:
-        """The samples that a daemon would have taken, the oldest first, from before the first move on.
+        """The samples that a daemon would have taken, from before the first move on, in order.
 
         What was completed is counted from the end back, so that later counts can go on from 0.
         """

@@ -1,6 +1,5 @@
 """The memory store: the same contract on plain dictionaries, for tests and embedded pools."""
 
-import os
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -112,7 +111,8 @@ class MemoryStore:
     def _lease(self, entry: Entry, worker_id: str) -> Lease:
         now = self._clock.now()
         task = transitions.claimed(entry.task, worker_id, now)
-        number, entry.token = task.last_attempt, os.urandom(16).hex()
+        number = task.last_attempt
+        entry.token = f"{task.id}.{number}"  # nobody else can have this number
         entry.attempts.append(Attempt(number=number, worker_id=worker_id, started_at=now))
         step = transitions.Step(task, f"attempt {number}")
         self._move(entry, step, f"worker-{worker_id}")
