@@ -168,19 +168,19 @@ async def _inline_cost(tasks: int) -> float:
         return (time.process_time() - begin) / tasks
 
 
-async def _work() -> int:
+async def _nothing() -> int:
     return 0
 
 
 async def _plainly() -> int:
     """Nothing but the call: no id, no history, no retries, no timeout."""
-    return await _work()
+    return await _nothing()
 
 
 async def _by_hand() -> int:
     """What one adds first: an id, a task that can be cancelled alone, a timeout."""
     async with asyncio.timeout(300):
-        return await asyncio.create_task(_work(), name=uuid4().hex)
+        return await asyncio.create_task(_nothing(), name=uuid4().hex)
 
 
 async def _queue_cost(tasks: int, run: Callable[[], Awaitable[int]]) -> float:

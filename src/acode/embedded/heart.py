@@ -87,6 +87,7 @@ class Heart:
         self._statistics.waits(counts.waiting)
         self._events.subscribe(self._on_event)
         try:
+            self._staff.begun = self._opened.begun
             await self._staff.hire(self.crew, self._wanted.workers)
         except BaseException:
             await self._let_go()
@@ -131,9 +132,16 @@ class Heart:
         ]
 
     async def _recover(self) -> None:
-        """Whatever is leased was running when the program that ran it died: the lock says so."""
+        """Whatever is leased was with a program that has died: the lock says so."""
+        begun = self._opened.begun
+        known = begun.tokens() if begun is not None else None
         for lease in await self.store.leases():
-            await self.dispatcher.lost(lease, "the program that ran it has died")
+            if known is None or lease.token in known:
+                await self.dispatcher.lost(lease, "the program that ran it has died")
+            else:
+                await self.dispatcher.released(lease, "the program died before it began")
+        if begun is not None:
+            begun.forget()
 
     async def tick(self) -> float:
         """One look at the queue; how long to rest."""
@@ -185,8 +193,7 @@ class Heart:
         await self._staff.close()
         await self.crew.errands.cancel()
         await self.store.close()
-        if self._opened.lock is not None:
-            self._opened.lock.release()
+        self._opened.close()
         self.waiters.tell_all(Fate(None))
         self.stream.end()
 

@@ -4,6 +4,7 @@ import os
 from typing import NamedTuple
 
 from acode.clock import Clock
+from acode.embedded.begun import Begun
 from acode.engine.lock import DaemonLock
 from acode.errors import ConfigError, PoolRunning
 from acode.store.base import Store
@@ -19,6 +20,14 @@ class Opened(NamedTuple):
     store: Store
     durable: bool
     lock: DaemonLock | None = None
+    begun: Begun | None = None
+
+    def close(self) -> None:
+        """Let go of what is beside the store."""
+        if self.begun is not None:
+            self.begun.close()
+        if self.lock is not None:
+            self.lock.release()
 
 
 def open_store(url: str, clock: Clock, ageing_ms: int) -> Opened:
@@ -53,4 +62,4 @@ def _open_file(path: str, clock: Clock, ageing_ms: int) -> Opened:
     except BaseException:
         lock.release()
         raise
-    return Opened(store, durable=True, lock=lock)
+    return Opened(store, durable=True, lock=lock, begun=Begun(f"{path}-begun"))
