@@ -37,8 +37,8 @@ reference: $(VENV)/.installed ## write docs/reference/cli.md anew from the parse
 picture: $(VENV)/.installed ## draw the README's picture from real output
 	$(PYTHON) tools/picture.py
 
-screenshots: $(VENV)/.installed ## take the pictures of the dashboards with a real browser
-	$(PYTHON) tools/screenshots.py
+screenshots: $(VENV)/.installed ## let the tests that take the README's pictures write them to docs/images
+	$(PYTHON) -m pytest tests/web/test_pictures.py --pictures docs/images
 
 pin: ## write constraints.txt anew with the newest versions
 	sh tools/pin.sh

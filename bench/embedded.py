@@ -11,11 +11,12 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from statistics import median
 from typing import Any
+from uuid import uuid4
 
 import acode
 from bench.filled import Shelf
@@ -27,6 +28,7 @@ PEER_TASKS = 2000
 CONSUMERS = 3
 SAMPLES = 200
 OURS, EXECUTOR, BARE = "ours", "ProcessPoolExecutor, keeps nothing", "asyncio.Queue"
+BY_HAND = "asyncio.Queue; an id, a task and a timeout each"
 BATCH = 1000
 
 
@@ -148,10 +150,12 @@ def _percentile(values: list[float], rank: float) -> float:
 def _inline(scale: Scale) -> Iterator[Line]:
     turns = {
         OURS: lambda: asyncio.run(_inline_cost(scale.tasks)),
-        BARE: lambda: asyncio.run(_queue_cost(scale.tasks)),
+        BARE: lambda: asyncio.run(_queue_cost(scale.tasks, _plainly)),
+        BY_HAND: lambda: asyncio.run(_queue_cost(scale.tasks, _by_hand)),
     }
     rounds = Rounds(turns, max(3, scale.rounds))
     yield at_most("a no-op inline, in memory", Pair(rounds, OURS, BARE), 2)
+    yield at_most("a no-op inline, in memory", Pair(rounds, OURS, BY_HAND))
 
 
 async def _inline_cost(tasks: int) -> float:
@@ -164,17 +168,29 @@ async def _inline_cost(tasks: int) -> float:
         return (time.process_time() - begin) / tasks
 
 
-async def _queue_cost(tasks: int) -> float:
-    """The same with nothing but a queue: no ids, no history, no retries, no timeouts."""
-    queue: asyncio.Queue[asyncio.Future[int]] = asyncio.Queue()
+async def _nothing() -> int:
+    return 0
 
-    async def work() -> int:
-        return 0
+
+async def _plainly() -> int:
+    """Nothing but the call: no id, no history, no retries, no timeout."""
+    return await _nothing()
+
+
+async def _by_hand() -> int:
+    """What one adds first: an id, a task that can be cancelled alone, a timeout."""
+    async with asyncio.timeout(300):
+        return await asyncio.create_task(_nothing(), name=uuid4().hex)
+
+
+async def _queue_cost(tasks: int, run: Callable[[], Awaitable[int]]) -> float:
+    """The same with a queue and a future for each result."""
+    queue: asyncio.Queue[asyncio.Future[int]] = asyncio.Queue()
 
     async def consume() -> None:
         while True:
             future = await queue.get()
-            future.set_result(await work())
+            future.set_result(await run())
 
     loop = asyncio.get_running_loop()
     consumers = [asyncio.create_task(consume()) for _ in range(CONSUMERS)]

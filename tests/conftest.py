@@ -9,6 +9,7 @@ pytest_plugins = [
     "tests.plugins.components",
     "tests.plugins.engines",
     "tests.plugins.leftovers",
+    "tests.plugins.pictures",
     "tests.plugins.requirements",
 ]
 

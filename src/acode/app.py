@@ -99,6 +99,15 @@ class App:
 
         return self.existing_store() or SqliteStore.open(":memory:", self.clock, grouped=False)
 
+    def glance(self) -> "SqlStore":
+        """A store for many short looks: what it sees may not be on disk yet."""
+        if self.settings.store.is_shared:
+            return self.grouped_store()  # the server may take its time
+        self.project.prepare()
+        store = self._open()
+        store.hasty = True
+        return store
+
     def grouped_store(self) -> "SqlStore":
         """A store for a process that serves many: the caller closes it."""
         self.project.prepare()

@@ -232,6 +232,62 @@ def test_a_program_that_is_killed_between_steps_does_not_repeat_them(
     assert one.lines("trace") == ["first", "second", "third"]
 
 
+KILLED_AHEAD = """
+    import asyncio, os, signal, sys, time
+    import acode
+
+    @acode.handler("quick")
+    def quick(ctx):
+        return 0
+
+    @acode.handler("deadly")
+    def deadly(ctx, number):
+        if number == 0 and not os.path.exists("died"):
+            while not os.path.exists("ids"):
+                time.sleep(0.01)
+            open("died", "w").close()
+            os.kill(int(os.environ["PROGRAM"]), signal.SIGKILL)
+            time.sleep(3600)
+        return number
+
+    async def main():
+        os.environ["PROGRAM"] = str(os.getpid())
+        url, isolation, retry = "sqlite:///queue.db", sys.argv[1], acode.Retry(initial_delay_ms=1)
+        options = dict(store=url, isolation=isolation, workers=1, queue_size=1000, retry=retry)
+        async with acode.Pool(**options) as pool:
+            if not os.path.exists("ids"):
+                for handle in await pool.submit_many(quick, [()] * 200):
+                    await handle.result()
+                handles = await pool.submit_many(deadly, [(n,) for n in range(40)])
+                with open("new", "w") as file:
+                    file.write(" ".join(handle.id for handle in handles))
+                os.rename("new", "ids")
+                await asyncio.sleep(3600)
+            with open("ids") as file:
+                ids = file.read().split()
+            for id_ in ids:
+                await pool.handle(id_).result()
+            tasks = [await pool.get(id_) for id_ in ids]
+            print(*(task.attempt_count for task in tasks))
+            print(sum(len(task.attempts) for task in tasks))
+
+    asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("isolation", ["inline", "process"])
+def test_what_a_killed_program_had_not_begun_does_not_count(
+    program: Callable[[str], Program], isolation: str
+) -> None:
+    one = program(KILLED_AHEAD)
+    killed = one.start(isolation)
+    killed.communicate(timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    counts, attempts = one.run(isolation).splitlines()
+    assert counts == " ".join(["2", *["1"] * 39])
+    assert int(attempts) > 41, "others were claimed as well"
+
+
 @acode.handler("waits-for-threads")
 def waits_for_threads(ctx: acode.SyncContext, path: str) -> list[bool]:
     before = ctx.stopped

@@ -14,6 +14,7 @@ import pytest
 from websockets.sync.client import ClientConnection, connect
 
 from tests.pool.conftest import PATIENCE, PoolProject, eventually, pool_project
+from tests.web.browsing import browser, visitor
 
 
 class Reply(NamedTuple):
@@ -150,4 +151,4 @@ def own_site(pool_project: PoolProject) -> Site:
     return Site(pool_project)
 
 
-__all__ = ["Site", "eventually", "pool_project"]
+__all__ = ["Site", "browser", "eventually", "pool_project", "visitor"]

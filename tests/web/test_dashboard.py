@@ -1,14 +1,16 @@
 """The dashboard in a real browser: every control, live, and nothing from elsewhere."""
 
-import os
-import shutil
-from collections.abc import Iterator
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, expect
 
+from acode.engine.client import ask
+from acode.project import Project
 from tests.pool.conftest import eventually
+from tests.web.browsing import Visitor, goto
 from tests.web.conftest import Site
 
 pytestmark = [
@@ -16,66 +18,6 @@ pytestmark = [
     # Playwright leaves its loop to the garbage collector.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
-
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-expect.set_options(timeout=30_000)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        path = next(filter(None, map(shutil.which, NAMES)))
-        flags = ["--no-sandbox"] if os.geteuid() == 0 else []
-        browser = playwright.chromium.launch(executable_path=path, args=flags)
-        yield browser
-        browser.close()
-
-
-class Visitor:
-    """A page that remembers everything that went wrong."""
-
-    def __init__(self, browser: Browser, site: Site, **options: Any) -> None:
-        options.setdefault("viewport", {"width": 1440, "height": 900})
-        self.context = browser.new_context(**options)
-        self.page: Page = self.context.new_page()
-        self.page.set_default_timeout(30_000)
-        self.site = site
-        self.problems: list[str] = []
-        self.requests: set[str] = set()
-        self.page.on("console", self._heard)
-        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
-        self.page.on("request", lambda request: self.requests.add(request.url))
-
-    def _heard(self, message: Any) -> None:
-        if message.type == "error":
-            self.problems.append(message.text)
-
-    def enter(self) -> Page:
-        self.page.goto(self.site.login_link())
-        expect(self.page.get_by_role("heading", name="Worker pool")).to_be_visible()
-        return self.page
-
-    def close(self) -> None:
-        self.context.close()
-
-
-@pytest.fixture
-def visitor(browser: Browser, site: Site) -> Iterator[Visitor]:
-    visitor = Visitor(browser, site)
-    yield visitor
-    visitor.close()
-    assert visitor.problems == []
-    foreign = [
-        url
-        for url in visitor.requests
-        if not url.startswith((site.url, site.url.replace("http", "ws"), "data:", "blob:"))
-    ]
-    assert foreign == []
-
-
-def goto(visitor: Visitor, path: str) -> Page:
-    visitor.page.goto(visitor.site.url + path)
-    return visitor.page
 
 
 def test_the_pool_is_live_without_a_reload(visitor: Visitor) -> None:
@@ -91,6 +33,13 @@ def test_the_pool_is_live_without_a_reload(visitor: Visitor) -> None:
     expect(page.locator(".chart svg")).to_have_count(2)
     row.get_by_role("link").click()
     expect(page).to_have_url(f"{site.url}/tasks/{held}")
+
+
+def test_a_page_comes_with_what_there_is(site: Site) -> None:
+    task = site.add("true", title="There from the first moment")
+    assert b"There from the first moment" in site.call("GET", "/").body
+    assert b"There from the first moment" in site.call("GET", f"/tasks/{task}").body
+    assert b"There from the first moment" in site.call("GET", "/tasks").body
 
 
 def test_pause_resume_and_scale(visitor: Visitor) -> None:
@@ -225,6 +174,20 @@ def test_a_page_comes_back_after_the_gateway_was_killed(browser: Browser, site: 
     visitor.close()
 
 
+def test_charts_go_on_after_the_pool_was_started_anew(browser: Browser, own_site: Site) -> None:
+    project = own_site.project
+    project.wait(*(project.add("true") for _ in range(3)))
+    project.stop()
+    project.start()
+    figures = ask(Project(str(project.root)).control_socket, "figures")
+    before = [each["completed"] for each in figures["samples"]]
+    assert -3 in before, "what was completed before the start is counted back from it"
+    visitor = Visitor(browser, Site(project))
+    lines = visitor.enter().locator(".chart", has_text="Throughput").locator("polyline.b")
+    expect(lines).to_have_attribute("points", re.compile(r"\d+\.\d,(?!119\.0)"))
+    visitor.close()
+
+
 def test_a_page_that_is_not_there(visitor: Visitor) -> None:
     visitor.enter()
     page = goto(visitor, "/tasks/01ZZZZ")
@@ -234,7 +197,7 @@ def test_a_page_that_is_not_there(visitor: Visitor) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [375, 1440])
 def test_every_page_fits_and_has_names(
-    browser: Browser, site: Site, scheme: Any, width: int
+    browser: Browser, site: Site, scheme: Any, width: int, pictures: Path
 ) -> None:
     visitor = Visitor(browser, site, viewport={"width": width, "height": 812}, color_scheme=scheme)
     page = visitor.enter()
@@ -251,6 +214,8 @@ def test_every_page_fits_and_has_names(
             " || e.getAttribute('aria-label') || e.labels?.length || e.title)).length"
         )
         assert nameless == 0, path
+        name = path.replace(task, "one").strip("/").replace("/", "-") or "pool"
+        page.screenshot(path=pictures / f"{name}-{scheme}-{width}.png", full_page=True)
     assert page.evaluate("document.documentElement.lang") == "en-US"
     assert visitor.problems == []
     visitor.close()

@@ -7,6 +7,7 @@ import signal
 import socket
 import threading
 from collections import deque
+from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
@@ -38,8 +39,16 @@ _CHUNK = 1 << 16
 class HandlerProcess:
     """Runs what it is sent, one attempt after the other."""
 
-    def __init__(self, wire: socket.socket, program: int, heartbeat_ms: int) -> None:
+    def __init__(
+        self,
+        wire: socket.socket,
+        program: int,
+        heartbeat_ms: int,
+        note: Callable[[str], None] | None,
+    ) -> None:
         self._wire = wire
+        self._note = note
+        """Told of the token of every attempt before it begins."""
         self._program = program
         """A descriptor that tells of the embedding program's end."""
         self._heartbeat_ms = heartbeat_ms
@@ -83,6 +92,8 @@ class HandlerProcess:
     # The main thread.
 
     def _attempt(self, call: Call) -> Done:
+        if self._note is not None:
+            self._note(call.token)
         began = ticks()
         context: Context | SyncContext | None = None
         try:

@@ -64,6 +64,8 @@ class TaskHandle(Generic[R]):
         Raises `TaskFailed` from what the handler raised, `TaskCancelled`, `PoolStopped`, or
         `TaskTimeout` if there is no result after so many seconds; the task goes on then.
         """
+        if timeout is None:
+            return self._told(await self._fate())
         try:
             async with asyncio.timeout(timeout) as wait:
                 fate = await self._fate()

@@ -92,6 +92,7 @@ class Heart:
         self._statistics.waits(counts.waiting)
         self._events.subscribe(self._on_event)
         try:
+            self._staff.begun = self._opened.begun
             await self._staff.hire(self.crew, self._wanted.workers)
         except BaseException:
             await self._let_go()
@@ -144,9 +145,16 @@ class Heart:
         ]
 
     async def _recover(self) -> None:
-        """Whatever is leased was running when the program that ran it died: the lock says so."""
+        """Whatever is leased was with a program that has died: the lock says so."""
+        begun = self._opened.begun
+        known = begun.tokens() if begun is not None else None
         for lease in await self.store.leases():
-            await self.dispatcher.lost(lease, "the program that ran it has died")
+            if known is None or lease.token in known:
+                await self.dispatcher.lost(lease, "the program that ran it has died")
+            else:
+                await self.dispatcher.released(lease, "the program died before it began")
+        if begun is not None:
+            begun.forget()
 
     async def tick(self) -> float:
         """One look at the queue; how long to rest."""
@@ -201,15 +209,14 @@ class Heart:
         if self._company is not None:
             await self._company.leave()
         await self.store.close()
-        if self._opened.lock is not None:
-            self._opened.lock.release()
+        self._opened.close()
         self.waiters.tell_all(Fate(None))
         self.stream.end()
 
     # Hearing.
 
     def _on_event(self, event: PoolEvent) -> None:
-        if isinstance(event, TaskEnded):
+        if type(event) is TaskEnded:
             self._on_end(event)
         if self.stream.is_read:
             self.stream.tell(event)

@@ -26,8 +26,12 @@ THREAD_GRACE = 1.0
 class InlineWorker:
     """One attempt at a time: a task of the loop, or a call in the worker's own thread."""
 
-    def __init__(self, worker_id: str, desk: Desk, clock: Clock) -> None:
+    def __init__(
+        self, worker_id: str, desk: Desk, clock: Clock, note: Callable[[str], None] | None
+    ) -> None:
         self.id = worker_id
+        self._note = note
+        """Told of the token of every attempt before it begins."""
         self.leaving = False
         self._desk = desk
         self._clock = clock
@@ -56,6 +60,8 @@ class InlineWorker:
     def begin(self, order: Order) -> None:
         """Run an attempt."""
         self._order = order
+        if self._note is not None:
+            self._note(order.lease.token)
         self._desk.started(order)
         try:
             handler = calling.found(order.call)

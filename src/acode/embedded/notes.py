@@ -14,9 +14,10 @@ _LEVELS = {
     "error": logging.ERROR,
 }
 
+_OFTEN = frozenset({TaskEnded, TaskAssigned, WorkerStatusChanged})
+
 
 def log(event: PoolEvent) -> None:
     """Write an event down; what happens all the time only if somebody debugs."""
-    often = isinstance(event, TaskEnded | TaskAssigned | WorkerStatusChanged)
-    if not often or _logger.isEnabledFor(logging.DEBUG):
+    if type(event) not in _OFTEN or _logger.isEnabledFor(logging.DEBUG):
         _logger.log(_LEVELS[level_of(event)], line_of(event))

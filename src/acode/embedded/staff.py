@@ -5,11 +5,13 @@ import os
 import signal
 import socket
 from contextlib import suppress
+from functools import partial
 from typing import Protocol, TypeVar
 
 import msgspec
 
 from acode.clock import Clock, ticks
+from acode.embedded.begun import Begun
 from acode.embedded.crew import Crew
 from acode.embedded.inline import InlineWorker
 from acode.embedded.process import ProcessWorker, wires
@@ -29,6 +31,9 @@ RESTART = Restart(delay_ms=20, max_delay_ms=30_000, max_restarts=20, healthy_aft
 
 class Staff(Protocol):
     """Who hires workers and lets them go."""
+
+    begun: Begun | None
+    """Where workers note what they begin, if the store outlives the program."""
 
     async def open(self) -> None:
         """Before anything else of the pool is there."""
@@ -51,7 +56,9 @@ class InlineStaff:
     """Workers that share the program."""
 
     def __init__(self, clock: Clock) -> None:
+        self.begun: Begun | None = None
         self._clock = clock
+        self._hired = 0
 
     async def open(self) -> None:
         """Nothing is needed."""
@@ -59,7 +66,9 @@ class InlineStaff:
     async def hire(self, crew: Crew, count: int) -> None:
         """New workers."""
         for _ in range(count):
-            worker = InlineWorker(new_id(self._clock.now()), crew, self._clock)
+            note = None if self.begun is None else partial(self.begun.note, self._hired)
+            self._hired += 1
+            worker = InlineWorker(new_id(self._clock.now()), crew, self._clock, note)
             crew.join(worker, os.getpid())
 
     def release(self, crew: Crew, worker_id: str) -> None:
@@ -76,6 +85,7 @@ class ProcessStaff:
     """Workers that are processes, forked from a template and started again when they die."""
 
     def __init__(self, clock: Clock, events: Events, heartbeat_ms: int) -> None:
+        self.begun: Begun | None = None
         self._clock = clock
         self._events = events
         self._heartbeat_ms = heartbeat_ms
@@ -84,6 +94,8 @@ class ProcessStaff:
         self._births: dict[str, asyncio.Future[Born]] = {}
         self._codes: dict[int, asyncio.Future[int]] = {}
         self._restarts: dict[str, int] = {}
+        self._places: dict[str, int] = {}
+        """Where each worker notes what it begins; a worker that starts again keeps its place."""
         self._living: set[ProcessWorker] = set()
         self._closing = False
 
@@ -154,8 +166,7 @@ class ProcessStaff:
         await loop.create_unix_connection(lambda: worker, sock=ours)
         birth = self._births[worker.id] = loop.create_future()
         with theirs:
-            wanted = msgspec.json.encode(Wanted(worker.id, self._heartbeat_ms))
-            socket.send_fds(self._wire, [wanted], [theirs.fileno()])
+            socket.send_fds(self._wire, [self._wanted(worker.id)], [theirs.fileno()])
         try:
             born = await birth
         finally:
@@ -165,6 +176,11 @@ class ProcessStaff:
         self._codes[born.pid] = loop.create_future()
         self._living.add(worker)
         worker.born(born.pid)
+
+    def _wanted(self, worker_id: str) -> bytes:
+        place = self._places.setdefault(worker_id, len(self._places))
+        path = None if self.begun is None else self.begun.path
+        return msgspec.json.encode(Wanted(worker_id, self._heartbeat_ms, path, place))
 
     def release(self, crew: Crew, worker_id: str) -> None:
         """Let a worker go; it ends when its wire is closed."""

@@ -4,6 +4,7 @@ import os
 from typing import NamedTuple
 
 from acode.clock import Clock
+from acode.embedded.begun import Begun
 from acode.engine.lock import DaemonLock
 from acode.errors import ConfigError, PoolRunning
 from acode.store.base import Store
@@ -24,6 +25,14 @@ class Opened(NamedTuple):
     """Other programs may work on it, too."""
     clock: Clock | None = None
     """The time that it goes by, if it is not ours."""
+    begun: Begun | None = None
+
+    def close(self) -> None:
+        """Let go of what is beside the store."""
+        if self.begun is not None:
+            self.begun.close()
+        if self.lock is not None:
+            self.lock.release()
 
 
 def open_store(url: str, clock: Clock, ageing_ms: int) -> Opened:
@@ -61,4 +70,4 @@ def _open_file(path: str, clock: Clock, ageing_ms: int) -> Opened:
     except BaseException:
         lock.release()
         raise
-    return Opened(store, durable=True, lock=lock)
+    return Opened(store, durable=True, lock=lock, begun=Begun(f"{path}-begun"))

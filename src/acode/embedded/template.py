@@ -4,6 +4,7 @@ It is made once, when the pool starts. Whatever the program does later with thre
 is started then, or started again, is a copy of this quiet process and not of the busy program.
 """
 
+import asyncio
 import gc
 import os
 import signal
@@ -12,15 +13,19 @@ import stat
 import sys
 import warnings
 from contextlib import suppress
+from functools import partial
 from typing import NoReturn
 
 import msgspec
 
+from acode.embedded.begun import Begun
 from acode.embedded.child import HandlerProcess
 from acode.runner.tree import become_subreaper, signal_below
 from acode.worker.loop import Loop
 
 _SO_ACCEPTCONN = socket.SO_ACCEPTCONN
+WARM_TURNS = 20
+"""Python adapts code that has run eight times."""
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -28,6 +33,9 @@ class Wanted(msgspec.Struct, frozen=True):
 
     worker_id: str
     heartbeat_ms: int
+    begun: str | None
+    """The file in which it notes what it begins."""
+    place: int
 
 
 class Born(msgspec.Struct, frozen=True, tag="born"):
@@ -64,7 +72,7 @@ class Template:
 
     def _receive(self) -> None:
         try:
-            data, descriptors, _, _ = socket.recv_fds(self._wire, 4096, 1)
+            data, descriptors, _, _ = socket.recv_fds(self._wire, 8192, 1)
         except OSError:
             data, descriptors = b"", []
         if not data:
@@ -91,7 +99,8 @@ class Template:
             self._wire.close()
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             gc.enable()
-            HandlerProcess(wire, self._program, wanted.heartbeat_ms).run()
+            note = partial(Begun(wanted.begun).note, wanted.place) if wanted.begun else None
+            HandlerProcess(wire, self._program, wanted.heartbeat_ms, note).run()
         except BaseException as error:
             os.write(2, f"acode worker: {type(error).__name__}: {error}\n".encode())
         finally:
@@ -144,6 +153,7 @@ def _become_template(ours: socket.socket, theirs: socket.socket, program: int) -
             # Not ignored: what handlers start would inherit that. The program tells us to end.
             signal.signal(number, _do_nothing)
         become_subreaper()
+        _warm_up()
         gc.freeze()
         gc.disable()
         Template(theirs, program).run()
@@ -151,6 +161,14 @@ def _become_template(ours: socket.socket, theirs: socket.socket, program: int) -
         os.write(2, f"acode template: {type(error).__name__}: {error}\n".encode())
     finally:
         os._exit(1)
+
+
+def _warm_up() -> None:
+    """What a loop does the first times changes pages of the interpreter: here, for all workers."""
+    loop = asyncio.new_event_loop()
+    for _ in range(WARM_TURNS):
+        loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
 
 
 def _do_nothing(_number: int, _frame: object) -> None:

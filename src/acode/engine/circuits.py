@@ -40,6 +40,8 @@ class Circuits:
 
     def started(self, spec: TaskSpec) -> None:
         """A task of this circuit has started."""
+        if not self._states:
+            return
         circuit = _circuit(spec)
         if circuit in self._states:
             now = self._clock.now()
@@ -47,6 +49,8 @@ class Circuits:
 
     def ended(self, spec: TaskSpec, failure: Failure | None, *, completed: bool) -> None:
         """A task of this circuit has ended."""
+        if completed and not self._states:
+            return
         circuit = _circuit(spec)
         state = self._states.get(circuit, _FRESH)
         named = spec.workstream_id is not None

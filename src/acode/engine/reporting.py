@@ -2,9 +2,10 @@
 
 import asyncio
 import os
+from collections import Counter
 from typing import Any
 
-from acode.clock import Clock, iso
+from acode.clock import Clock
 from acode.engine.dispatcher import Dispatcher
 from acode.engine.feed import Feed
 from acode.engine.roster import LIVE, Roster, Slot
@@ -13,8 +14,9 @@ from acode.model.event import TOLD, PoolEvent, PoolNote, TaskEnded
 from acode.model.state import Status, WorkerStatus
 from acode.observe import governance
 from acode.observe.events import Events
-from acode.observe.figures import COUNTED, Figures
+from acode.observe.figures import COUNTED, SAMPLES, Figures
 from acode.observe.lately import DAY_MINUTES, MINUTE_MS, Lately
+from acode.observe.past import Past, sample
 from acode.project import Project
 from acode.settings import Settings
 from acode.store.base import Counts, Store
@@ -91,18 +93,11 @@ class Reporting:
 
     async def sample(self) -> float:
         """Keep how things stand; how long to rest."""
-        counts = await self._store.counts()
+        level = Counter((await self._store.counts()).by_status)
         await self.count_arrivals()
-        moment = {
-            "at": iso(self._clock.now()),
-            "pending": counts.by_status[Status.PENDING],
-            "running": counts.by_status[Status.RUNNING],
-            "busy": self._roster.count(lambda slot: slot.status is WorkerStatus.BUSY),
-            "workers": len(self._roster),
-            "completed": self.figures.total(Status.COMPLETED),
-            "failed": self.figures.total(Status.FAILED),
-        }
-        self.figures.samples.append(moment)
+        for status in (Status.COMPLETED, Status.FAILED):
+            level[status] = self.figures.total(status)
+        self.figures.samples.append(sample(self._clock.now(), level))
         return SAMPLE_SECONDS
 
     async def count_arrivals(self) -> None:
@@ -116,16 +111,21 @@ class Reporting:
 
     async def _remember(self) -> None:
         """What was completed today before this daemon was started, a little at a time."""
-        last, since = self._cursor, self._clock.now() - DAY_MINUTES * MINUTE_MS
-        place = await self._first_since(since, last)
+        now, last = self._clock.now(), self._cursor
+        place = await self._first_since(now - DAY_MINUTES * MINUTE_MS, last)
+        past = Past(now, round(SAMPLE_SECONDS * 1000), SAMPLES)
+        by_status = (await self._store.counts()).by_status
         began: dict[str, int] = {}
         while place < last and (moves := await self._store.moves(place, CHUNK)):
             for move in moves:
+                past.hear(move)
                 if move.became is Status.RUNNING:
                     began[move.task_id] = move.at
                 elif move.became is Status.COMPLETED and move.seq <= last:
                     self._lately.add(move.at, move.at - began.pop(move.task_id, move.at))
             place = moves[-1].seq
+        before = past.samples(by_status[Status.PENDING], by_status[Status.RUNNING])
+        self.figures.remember(before)
 
     async def _first_since(self, moment: int, last: int) -> int:
         """A move before which nothing is younger than that."""

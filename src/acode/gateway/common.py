@@ -13,8 +13,8 @@ Shape = TypeVar("Shape", bound=BaseModel)
 Responses = dict[int | str, dict[str, Any]]
 
 
-def desk_of(request: Request) -> Desk:
-    """The desk that the gateway was started with."""
+async def desk_of(request: Request) -> Desk:
+    """The desk that the gateway was started with; a plain function would be run in a thread."""
     desk: Desk = request.app.state.desk
     return desk
 

@@ -1,6 +1,7 @@
 """How the gateway talks to the daemon: few questions, however many callers it has itself."""
 
 import asyncio
+from collections import defaultdict
 from typing import Any
 
 import msgspec
@@ -23,9 +24,9 @@ class Daemon:
 
     def __init__(self, control_socket: str) -> None:
         self._socket = control_socket
-        self._asking = asyncio.Lock()
-        self._status: dict[str, Any] = {}
-        self._asked = float("-inf")
+        self._asking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._said: dict[str, tuple[Any, float]] = {}
+        """The last answers, and when they came."""
 
     async def ask(self, command: str, *, seconds: float = ANSWER_SECONDS, **words: Any) -> Any:
         """One question, one answer."""
@@ -52,17 +53,22 @@ class Daemon:
         finally:
             writer.close()
 
-    async def status(self) -> dict[str, Any]:
+    async def status(self) -> Any:
         """What the daemon says of its pool, or said a moment ago."""
-        async with self._asking:
-            if ticks() - self._asked > FRESH_SECONDS:
-                self._status = await self.ask("status")
-                self._asked = ticks()
-            return self._status
+        return await self.recent("status")
+
+    async def recent(self, command: str) -> Any:
+        """An answer that may be a moment old: however many ask us, the daemon is asked seldom."""
+        async with self._asking[command]:
+            said, asked = self._said.get(command, (None, float("-inf")))
+            if ticks() - asked > FRESH_SECONDS:
+                said = await self.ask(command)
+                self._said[command] = (said, ticks())
+            return said
 
     async def scale(self, count: int) -> Any:
         """Another size for the pool."""
         try:
             return await self.ask("scale", seconds=SLOW_SECONDS, count=count)
         finally:
-            self._asked = float("-inf")
+            self._said.clear()

@@ -11,10 +11,12 @@ from acode.model.task import Task
 from acode.project import Project
 from acode.settings import Settings
 from acode.sockets import ring
-from acode.store.base import Store
+from acode.store.base import Store, TaskQuery
 from acode.views import View, no_pool_view, shared_view
 
 ACTOR = "http"
+SHORT = 200
+"""So many rows are read in no time worth speaking of."""
 
 
 class Desk:
@@ -32,6 +34,8 @@ class Desk:
         self.store: Store = app.grouped_store()
         self.archive: Store = app.grouped_store()
         """The same store for long looks, so that short ones need not wait for them."""
+        self.glance: Store = app.glance()
+        """The same for short looks, without a thread in between: each would wait for its turn."""
         self.followers = 0
         """How many follow a log."""
         self.follower = Follower(self.project.feed_file, self.archive, self.daemon)
@@ -48,14 +52,20 @@ class Desk:
         try:
             view: View = await self.daemon.status()
         except PoolNotRunning:  # it is about to end, and we with it
-            return no_pool_view(await self.store.counts(), self.settings.workers.mode)
-        counts = await self.store.counts()
+            return no_pool_view(await self.glance.counts(), self.settings.workers.mode)
+        counts = await self.glance.counts()
         fresh = no_pool_view(counts, "")
         return {**view, **{key: fresh[key] for key in ("pendingTasks", "runningTasks")}}
 
     async def task(self, text: str) -> str:
         """The id that somebody means: a whole one or a unique prefix."""
-        return await self.store.resolve(text)
+        return await self.glance.resolve(text)
+
+    async def find(self, query: TaskQuery) -> list[Task]:
+        """Tasks that fit; looks that may take long keep nobody waiting."""
+        filters = query.text or query.workstream_id or query.priority or len(query.statuses) > 1
+        short = not filters and query.sort.by == "created" and query.offset + query.limit <= SHORT
+        return await (self.glance if short else self.archive).find(query)
 
     async def cancel(self, task_id: str, *, force: bool, actor: str = ACTOR) -> Task:
         """Write the wish that a task should end."""
@@ -78,3 +88,4 @@ class Desk:
         await self.follower.stop()
         await self.store.close()
         await self.archive.close()
+        await self.glance.close()

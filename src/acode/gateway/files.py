@@ -42,7 +42,7 @@ async def logs(
 ) -> Response:
     """What a task printed. With `follow`, all that comes as well, until the task is finished."""
     found = await desk.task(task_id)
-    await desk.store.get(found)
+    await desk.glance.get(found)
     if follow:
         if desk.followers >= MAX_FOLLOWERS:
             return problem(503, "too many follow logs already", retry_after=5)
@@ -96,7 +96,7 @@ async def follow_log(
         with closing(Tail(desk.project.task_log(task_id))) as tail:
             while True:
                 # Asked before reading: what was printed before the end must be read, too.
-                ended = (await desk.store.get(task_id)).status in FINISHED
+                ended = (await desk.glance.get(task_id)).status in FINISHED
                 lines = await asyncio.to_thread(_poll, tail, ended)
                 wanted = [each for each in lines if attempt in (None, each.attempt)]
                 if wanted:

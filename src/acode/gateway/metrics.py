@@ -57,10 +57,10 @@ async def metrics(desk: AtDesk) -> Response:
 
 async def families(desk: Desk) -> list[Family]:
     """All families, read now."""
-    pool, counts = await desk.pool(), await desk.store.counts()
+    pool, counts = await desk.pool(), await desk.glance.counts()
     try:
-        figures = await desk.daemon.ask("figures")
-        recovery = await desk.daemon.ask("recovery")
+        figures = await desk.daemon.recent("figures")
+        recovery = await desk.daemon.recent("recovery")
     except (PoolNotRunning, WorkerTimeout):
         figures, recovery = None, {}
     health = health_view(pool, counts, desk.clock.now())

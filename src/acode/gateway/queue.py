@@ -50,7 +50,7 @@ async def _letter(desk: Desk, text: str) -> str:
 @router.get("/queue", tags=["queue"], responses=says(shapes.QueueShape))
 async def queue(desk: AtDesk) -> Response:
     """The queue at a glance: the same as `queue status --json`."""
-    return answer(counts_view(await desk.store.counts()))
+    return answer(counts_view(await desk.glance.counts()))
 
 
 @router.post("/queue/pause", tags=["queue"], responses=says(shapes.Paused))

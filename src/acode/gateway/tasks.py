@@ -40,7 +40,7 @@ async def submit(desk: Desk, task: dict[str, Any], actor: str = ACTOR) -> Added:
         ceilings=desk.ceilings,
     )
     wanted = await submissions(
-        drafts, new_id=lambda: new_id(desk.clock.now()), resolve=desk.store.resolve
+        drafts, new_id=lambda: new_id(desk.clock.now()), resolve=desk.glance.resolve
     )
     size = desk.settings.tasks.queue_size
     wanted = await asyncio.to_thread(desk.pinned, wanted)
@@ -91,9 +91,8 @@ async def listing(
         limit=limit,
         offset=offset,
     )
-    store = desk.archive if search or offset > 10_000 else desk.store
     defaults = desk.settings.tasks
-    return answer([row_view(task, defaults) for task in await store.find(query)])
+    return answer([row_view(task, defaults) for task in await desk.find(query)])
 
 
 @router.get("/{task_id}", responses=says(shapes.TaskShape, 404, 409))
@@ -126,5 +125,5 @@ async def explained(desk: Desk, record: Any) -> list[str]:
     """The reasons of a task."""
     pool = await desk.pool()
     return await reasons(
-        Case(record, desk.store, desk.clock.now(), pool if pool["isRunning"] else None)
+        Case(record, desk.glance, desk.clock.now(), pool if pool["isRunning"] else None)
     )

@@ -24,7 +24,7 @@ WRONG = (WorkerStatus.ERROR, WorkerStatus.CRASHED, WorkerStatus.FAILED)
 @router.get("/health", responses=says(shapes.Health), openapi_extra={"security": []})
 async def health(desk: AtDesk) -> Response:
     """How the pool is. Needs no token."""
-    pool, counts, now = await desk.pool(), await desk.store.counts(), desk.clock.now()
+    pool, counts, now = await desk.pool(), await desk.glance.counts(), desk.clock.now()
     return answer(health_view(pool, counts, now))
 
 

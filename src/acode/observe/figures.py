@@ -83,6 +83,11 @@ class Figures:
         if event.status is Status.COMPLETED:
             self.durations.setdefault(event.kind, Histogram()).add(event.took_ms)
 
+    def remember(self, before: list[dict[str, Any]]) -> None:
+        """Samples of the time before the first one, as far back as there is room for."""
+        room = SAMPLES - len(self.samples)
+        self.samples.extendleft(reversed(before[max(0, len(before) - room) :]))
+
     def total(self, status: Status) -> int:
         """Attempts of all kinds after which the task had this status."""
         return sum(count for (_, became), count in self.ended.items() if became == status)

@@ -46,6 +46,8 @@ def match(
     The most urgent task comes first. `affinity` names the worker that ran a workstream last,
     `allowances` how many tasks of a circuit may start now; one that is not named is free.
     """
+    if len(tasks) == len(idle) == 1 and not allowances:
+        return [idle[0].id]
     homes = [_home(task, affinity) for task in tasks]
     free = dict.fromkeys(_in_turn(idle, wanted=set(homes)))
     starting = _admitted(tasks, allowances)[: len(free)]

@@ -5,6 +5,7 @@ from nicegui import app as pages
 from nicegui import ui
 
 from acode.gateway.dashboard import events, letters, new, pool, task, tasks
+from acode.gateway.dashboard.frame import LOGO
 from acode.gateway.desk import Desk
 from acode.gateway.paper import ASSETS
 
@@ -21,6 +22,7 @@ def load(desk: Desk) -> FastAPI:
     ui.run_with(
         app,
         title="acode",
+        favicon=LOGO.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"'),
         dark=None,
         language="en-US",
         tailwind=False,

@@ -22,7 +22,7 @@ def register(desk: Desk) -> None:
 
     @ui.page("/events")
     async def events_page() -> None:
-        with page(desk, "Events", "/events"):
+        async with page(desk, "Events", "/events"):
             await EventsPage(desk).begin()
 
 
@@ -41,13 +41,13 @@ class EventsPage:
 
     async def begin(self) -> None:
         """Show the last ones, then all that comes."""
-        self._show()
-        ui.timer(0.5, self._show)
         follower = self._desk.follower
         last = await follower.join(self._hear)
         ui.context.client.on_delete(lambda: follower.leave(self._hear))
         async for batch in follower.replay(max(0, last - PAST_MOVES * SPAN), last):
             self._hear(batch)
+        self._show()
+        ui.timer(0.5, self._show)
 
     def _hear(self, batch: Batch) -> None:
         self._events.extend(msgspec.json.decode(text) for _, text in batch[-KEPT:])

@@ -1,8 +1,8 @@
 """The frame of every page: the way around, the look, and what is said when something is wrong."""
 
 import os
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from html import escape
 
 from nicegui import ui
@@ -20,6 +20,12 @@ PAGES = (
 ACTOR = "dashboard"
 REFRESH_SECONDS = 1.0
 
+LOGO = (
+    '<svg class="logo" viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="8"'
+    ' fill="#2b62d9"/><g fill="#fff"><rect x="7" y="8" width="18" height="4" rx="2"/>'
+    '<rect x="7" y="14" width="12" height="4" rx="2" opacity=".8"/>'
+    '<rect x="7" y="20" width="6" height="4" rx="2" opacity=".6"/></g></svg>'
+)
 _THEME = """
 const wanted = localStorage.getItem('acode-theme');
 if (wanted) Quasar.Dark.set(wanted === 'dark');
@@ -44,8 +50,8 @@ def html(content: str = "", *, tag: str = "div") -> ui.html:
     return ui.html(content, sanitize=False, tag=tag)
 
 
-@contextmanager
-def page(desk: Desk, title: str, here: str) -> Iterator[None]:
+@asynccontextmanager
+async def page(desk: Desk, title: str, here: str) -> AsyncIterator[None]:
     """One page: its content goes inside."""
     ui.page_title(f"{title} · acode")
     ui.add_head_html('<link rel="stylesheet" href="/assets/dashboard.css">' + _KEYS)
@@ -53,7 +59,7 @@ def page(desk: Desk, title: str, here: str) -> Iterator[None]:
     html('<a class="skip" href="#content">Skip to the content</a>')
     with ui.element("header").classes("top"):
         name = escape(os.path.basename(desk.project.root) or "/")
-        html(f'<a class="brand" href="/"><i></i>acode <small>{name}</small></a>')
+        html(f'<a class="brand" href="/">{LOGO}acode <small>{name}</small></a>')
         nav = html(_links(here, 0), tag="nav").props('aria-label="Pages"')
         ui.button("Add a task", on_click=lambda: ui.navigate.to("/new")).props("unelevated")
         toggle = ui.button(icon="contrast", on_click=lambda: ui.run_javascript(_TOGGLE))
@@ -64,9 +70,9 @@ def page(desk: Desk, title: str, here: str) -> Iterator[None]:
 
     async def count() -> None:
         # Every failed task is a dead letter, and counting is free.
-        nav.set_content(_links(here, (await desk.store.counts()).by_status[Status.FAILED]))
+        nav.set_content(_links(here, (await desk.glance.counts()).by_status[Status.FAILED]))
 
-    every(5.0, count)
+    await every(5.0, count)
 
 
 def _links(here: str, letters: int) -> str:
@@ -78,8 +84,8 @@ def _links(here: str, letters: int) -> str:
     return "".join(cells)
 
 
-def every(seconds: float, look: Callable[[], Awaitable[None]]) -> None:
-    """Look again and again; trouble is shown once and goes away by itself."""
+async def every(seconds: float, look: Callable[[], Awaitable[None]]) -> None:
+    """Look now, and again and again; trouble is shown once and goes away by itself."""
     trouble = html().classes("w-full")
 
     async def guarded() -> None:
@@ -91,7 +97,8 @@ def every(seconds: float, look: Callable[[], Awaitable[None]]) -> None:
         else:
             trouble.set_content("")
 
-    ui.timer(seconds, guarded)
+    await guarded()
+    ui.timer(seconds, guarded, immediate=False)
 
 
 async def attempt(action: Awaitable[object], done: str) -> bool:

@@ -20,8 +20,8 @@ def register(desk: Desk) -> None:
 
     @ui.page("/dead-letters")
     async def letters_page() -> None:
-        with page(desk, "Dead letters", "/dead-letters"):
-            LettersPage(desk)
+        async with page(desk, "Dead letters", "/dead-letters"):
+            await LettersPage(desk).begin()
 
 
 class LettersPage:
@@ -40,10 +40,13 @@ class LettersPage:
                 self._drop = ui.button("Give up", on_click=self._on_drop)
                 self._drop.props("outline color=negative")
         self._list = ui.element("div").classes("card")
-        every(REFRESH_SECONDS, self._refresh)
+
+    async def begin(self) -> None:
+        """Show how things are, and how they change."""
+        await every(REFRESH_SECONDS, self._refresh)
 
     async def _refresh(self) -> None:
-        newest = await self._desk.store.newest_move()
+        newest = await self._desk.glance.newest_move()
         if newest == self._seen:
             return  # nothing has moved, so no letter came or went
         self._seen = newest

@@ -17,7 +17,7 @@ def register(desk: Desk) -> None:
 
     @ui.page("/new")
     async def new_page() -> None:
-        with page(desk, "Add a task", "/new"):
+        async with page(desk, "Add a task", "/new"):
             NewPage(desk)
 
 

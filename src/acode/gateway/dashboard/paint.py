@@ -1,9 +1,9 @@
 """Pieces of HTML, made of facts. Whatever comes from outside is escaped here and nowhere else."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 from acode.clock import from_iso, iso
 from acode.human import ago, size, span
@@ -22,6 +22,7 @@ _SGR = re.compile(r"\x1b\[([0-9;]*)m")
 _OTHER = re.compile(r"\x1b\[[0-9;?]*[A-Za-ln-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]")
 _COLOURS = ("#6b7684", "#ff8a80", "#8fd694", "#f4d06f", "#8ab4ff", "#d7a6ff", "#7fdbda", "#e6edf3")
 MAX_DIFF_LINES = 5_000
+MANY_WORKERS = 24
 
 
 def tone(word: str) -> str:
@@ -41,31 +42,51 @@ def moment(text: str | None, now: int) -> str:
     return f'<time datetime="{text}" title="{text}">{ago(from_iso(text), now)}</time>'
 
 
-def tiles(pairs: Iterable[tuple[str, str, str]]) -> str:
+class Tile(NamedTuple):
+    """A number at a glance."""
+
+    name: str
+    value: str
+    more: str
+    tone: str = ""
+
+
+def tiles(found: Iterable[Tile]) -> str:
     """Numbers at a glance."""
     cells = (
-        f'<div class="tile"><dt>{escape(name)}</dt><dd>{escape(value)} '
-        f"<small>{escape(more)}</small></dd></div>"
-        for name, value, more in pairs
+        f'<div class="tile {each.tone}"><dt>{escape(each.name)}</dt><dd>{escape(each.value)} '
+        f"<small>{escape(each.more)}</small></dd></div>"
+        for each in found
     )
-    return f'<dl class="tiles" style="margin:0">{"".join(cells)}</dl>'
+    return f'<dl class="tiles">{"".join(cells)}</dl>'
 
 
-def worker_cards(workers: Sequence[View], titles: dict[str, str], *, several: bool) -> str:
-    """The workers as a grid, with their host where there are several."""
-    cards = (_worker(each, titles, each["host"] if several else "") for each in workers)
-    return f'<ul class="workers">{"".join(cards)}</ul>'
+def worker_cards(
+    workers: Sequence[View], tasks: Mapping[str, Task], now: int, *, several: bool
+) -> str:
+    """The workers as a grid, with their host where there are several; many have small cards."""
+    look = "workers many" if len(workers) > MANY_WORKERS else "workers"
+    cards = (
+        _worker(each, tasks.get(each["currentTaskId"] or ""), now, each["host"] if several else "")
+        for each in workers
+    )
+    return f'<ul class="{look}">{"".join(cards)}</ul>'
 
 
-def _worker(worker: View, titles: dict[str, str], host: str) -> str:
-    task, used = worker["currentTaskId"], worker["resources"]
+def _worker(worker: View, task: Task | None, now: int, host: str) -> str:
+    used, id_ = worker["resources"], worker["currentTaskId"]
     doing = "waits for a task"
-    if task:
-        doing = f'<a href="/tasks/{task}">{escape(titles.get(task) or str(task))}</a>'
+    if id_:
+        name = label(task.spec)[:80] if task else id_
+        since = f"<small>{span(max(0, now - (task.started_at or now)))}</small>" if task else ""
+        doing = f'<a href="/tasks/{id_}">{escape(name)}</a>{since}'
+    share = min(100, round(used["cpuPercent"]))
     return (
-        f'<li class="worker"><header><code title="worker-{worker["id"]}">'
-        f"…{worker['id'][-8:]}</code>{escape(host)}{badge(worker['status'])}</header>"
-        f'<p>{doing}</p><p class="figures"><span>{used["cpuPercent"]:.0f} % cpu</span>'
+        f'<li class="worker {tone(worker["status"])}">'
+        f'<header><code title="worker-{worker["id"]}">'
+        f"{worker['id'][-8:]}</code>{escape(host)}{badge(worker['status'])}</header>"
+        f'<p class="doing">{doing}</p><i class="meter" style="--share:{share}%"></i>'
+        f'<p class="figures"><span>{used["cpuPercent"]:.0f} % cpu</span>'
         f"<span>{size(round(used['memoryBytes']))}</span>"
         f"<span>{worker['tasksCompleted']:,} done</span>"
         f"<span>{worker['tasksFailed']:,} failed</span></p></li>"

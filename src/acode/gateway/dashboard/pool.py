@@ -16,13 +16,13 @@ from acode.gateway.dashboard.frame import (
     html,
     page,
 )
-from acode.gateway.dashboard.paint import badge, task_table, tiles, worker_cards
+from acode.gateway.dashboard.paint import Tile, badge, task_table, tiles, worker_cards
 from acode.gateway.desk import Desk
 from acode.gateway.workers import health_view
 from acode.human import size, span
 from acode.model.state import Status
 from acode.store.base import Counts, Sort, TaskQuery
-from acode.views import View, label
+from acode.views import View
 
 NEWEST = 8
 
@@ -32,8 +32,8 @@ def register(desk: Desk) -> None:
 
     @ui.page("/")
     async def pool_page() -> None:
-        with page(desk, "Pool", "/"):
-            PoolPage(desk)
+        async with page(desk, "Pool", "/"):
+            await PoolPage(desk).begin()
 
 
 class PoolPage:
@@ -51,8 +51,11 @@ class PoolPage:
             self._speed = html().classes("card")
         self._workers = html().classes("card")
         self._tasks = html().classes("card")
-        every(REFRESH_SECONDS, self._refresh)
-        every(5.0, self._draw)
+
+    async def begin(self) -> None:
+        """Show how things are, and how they change."""
+        await every(REFRESH_SECONDS, self._refresh)
+        await every(5.0, self._draw)
 
     def _controls(self) -> None:
         with ui.element("div").classes("tools"):
@@ -64,7 +67,7 @@ class PoolPage:
             ui.button("Stop the pool", on_click=self._stop).props("outline color=negative")
 
     async def _toggle(self) -> None:
-        paused = (await self._desk.store.counts()).paused
+        paused = (await self._desk.glance.counts()).paused
         done = "The queue goes on" if paused else "The queue is paused; what runs goes on"
         if await attempt(self._desk.store.pause(not paused, actor=ACTOR), done):
             self._desk.ring()
@@ -84,7 +87,7 @@ class PoolPage:
 
     async def _refresh(self) -> None:
         desk = self._desk
-        pool, counts = await desk.all_pools(), await desk.store.counts()
+        pool, counts = await desk.all_pools(), await desk.glance.counts()
         now = desk.clock.now()
         health = health_view(pool, counts, now)
         self._pause.set_text("Resume" if counts.paused else "Pause")
@@ -93,7 +96,7 @@ class PoolPage:
         self._tiles.set_content(tiles(_figures(pool, counts, health)))
         self._workers.set_content(_heading("Workers") + await self._cards(pool))
         newest = TaskQuery(limit=NEWEST, sort=Sort(reverse=True))
-        tasks = await desk.store.find(newest)
+        tasks = await desk.find(newest)
         table = task_table(tasks, now) if tasks else _empty("No tasks yet. Add the first one.")
         self._tasks.set_content(_heading("Newest tasks") + table)
 
@@ -101,22 +104,23 @@ class PoolPage:
         if not pool["workers"]:
             return _empty("No workers.")
         running = TaskQuery(statuses=(Status.RUNNING,), limit=1000)
-        titles = {task.id: label(task.spec)[:80] for task in await self._desk.store.find(running)}
-        return worker_cards(pool["workers"], titles, several=len(pool["hosts"]) > 1)
+        tasks = {task.id: task for task in await self._desk.find(running)}
+        now, several = self._desk.clock.now(), len(pool["hosts"]) > 1
+        return worker_cards(pool["workers"], tasks, now, several=several)
 
     async def _draw(self) -> None:
-        samples = (await self._desk.daemon.ask("figures"))["samples"]
+        samples = (await self._desk.daemon.recent("figures"))["samples"]
         past = _past(samples)
         waiting = [
             Series("waiting", "a", [each["pending"] for each in samples]),
             Series("running", "b", [each["running"] for each in samples]),
         ]
-        self._depth.set_content(_heading("Queue") + chart("Queue", waiting, past))
+        self._depth.set_content(chart("Queue", waiting, past))
         speed = [
             Series("completed a second", "b", _rates(samples, "completed")),
             Series("failed a second", "c", _rates(samples, "failed")),
         ]
-        self._speed.set_content(_heading("Throughput") + chart("Throughput", speed, past))
+        self._speed.set_content(chart("Throughput", speed, past))
 
 
 def _rates(samples: list[Any], key: str) -> list[float]:
@@ -153,20 +157,22 @@ def _notes(pool: View, counts: Counts) -> list[str]:
     return [f'<p class="note">{escape(words)}</p>' for words in found]
 
 
-def _figures(pool: View, counts: Counts, health: View) -> list[tuple[str, str, str]]:
-    workers, used = health["workers"], pool["resources"]
-    oldest = health["queue"]["oldestTaskAge"]
-    waits = f"oldest {span(oldest)}" if counts.by_status[Status.PENDING] else ""
+def _figures(pool: View, counts: Counts, health: View) -> list[Tile]:
+    workers, used, by = health["workers"], pool["resources"], counts.by_status
+    waits = (
+        f"oldest {span(health['queue']['oldestTaskAge'])}"
+        if by[Status.PENDING]
+        else "nothing waits"
+    )
+    blocked = f", {by[Status.BLOCKED]:,} blocked" if by[Status.BLOCKED] else ""
+    failed = by[Status.FAILED]
+    up = span(round(pool["uptimeSeconds"] * 1000))
     return [
-        ("Workers", f"{workers['total']}", f"{workers['active']} busy"),
-        ("Waiting", f"{counts.waiting:,}", waits),
-        ("Running", f"{counts.by_status[Status.RUNNING]:,}", ""),
-        ("Completed", f"{counts.by_status[Status.COMPLETED]:,}", ""),
-        ("Failed", f"{counts.by_status[Status.FAILED]:,}", ""),
-        ("Processor", f"{used['cpuPercent']:.0f} %", "of one core"),
-        (
-            "Memory",
-            size(round(used["memoryBytes"])),
-            f"up {span(round(pool['uptimeSeconds'] * 1000))}",
-        ),
+        Tile("Workers", f"{workers['total']}", f"{workers['active']} busy, {workers['idle']} idle"),
+        Tile("Waiting", f"{counts.waiting:,}", waits + blocked),
+        Tile("Running", f"{by[Status.RUNNING]:,}", f"of {workers['total']} at once"),
+        Tile("Completed", f"{by[Status.COMPLETED]:,}", "in all"),
+        Tile("Failed", f"{failed:,}", "for good", "bad" if failed else ""),
+        Tile("Processor", f"{used['cpuPercent']:.0f} %", "of one core"),
+        Tile("Memory", size(round(used["memoryBytes"])), f"up {up}"),
     ]

@@ -30,14 +30,14 @@ def register(desk: Desk) -> None:
 
     @ui.page("/tasks/{task_id}")
     async def task_page(task_id: str) -> None:
-        with page(desk, "Task", "/tasks"):
+        async with page(desk, "Task", "/tasks"):
             try:
                 found = await desk.task(task_id)
             except AcodeError as error:
                 words = f'<h1>No such task</h1><p class="empty">{escape(str(error))}</p>'
                 html(words).classes("card")
                 return
-            TaskPage(desk, found)
+            await TaskPage(desk, found).begin()
 
 
 class TaskPage:
@@ -61,7 +61,10 @@ class TaskPage:
             self._history = html().classes("card")
         self._log_card()
         self._changes = html().classes("w-full")
-        every(REFRESH_SECONDS, self._refresh)
+
+    async def begin(self) -> None:
+        """Show how things are, and how they change."""
+        await every(REFRESH_SECONDS, self._refresh)
 
     def _log_card(self) -> None:
         with ui.element("section").classes("card"):

@@ -25,8 +25,8 @@ def register(desk: Desk) -> None:
 
     @ui.page("/tasks")
     async def tasks_page(status: str = "", search: str = "") -> None:
-        with page(desk, "Tasks", "/tasks"):
-            TasksPage(desk, status, search)
+        async with page(desk, "Tasks", "/tasks"):
+            await TasksPage(desk, status, search).begin()
 
 
 class TasksPage:
@@ -47,7 +47,10 @@ class TasksPage:
                     "outline"
                 )
                 self._next = ui.button("Later", on_click=lambda: self._turn(SIZE)).props("outline")
-        every(REFRESH_SECONDS, self._refresh)
+
+    async def begin(self) -> None:
+        """Show how things are, and how they change."""
+        await every(REFRESH_SECONDS, self._refresh)
 
     def _filters(self, status: str, search: str) -> None:
         known = status if status in list(Status) else "any"
@@ -84,11 +87,9 @@ class TasksPage:
         )
 
     async def _refresh(self) -> None:
-        query = self._query()
-        store = self._desk.archive if query.text or query.offset > 10_000 else self._desk.store
-        found = await store.find(query)
+        found = await self._desk.find(self._query())
         more, shown = len(found) > SIZE, found[:SIZE]
-        counts = await self._desk.store.counts()
+        counts = await self._desk.glance.counts()
         everything = sum(counts.by_status.values())
         self._head.set_content(f"<h1>Tasks <small class='quiet'>{everything:,}</small></h1>")
         if shown:

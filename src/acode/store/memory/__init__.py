@@ -1,6 +1,5 @@
 """The memory store: the same contract on plain dictionaries, for tests and embedded pools."""
 
-import os
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -121,7 +120,8 @@ class MemoryStore(Hosting):
     def _lease(self, entry: Entry, worker_id: str, host_id: str | None) -> Lease:
         now = self._clock.now()
         task = transitions.claimed(entry.task, worker_id, now, host_id)
-        number, entry.token = task.last_attempt, os.urandom(16).hex()
+        number = task.last_attempt
+        entry.token = f"{task.id}.{number}"  # nobody else can have this number
         attempt = Attempt(number=number, worker_id=worker_id, host_id=host_id, started_at=now)
         entry.attempts.append(attempt)
         step = transitions.Step(task, f"attempt {number}")

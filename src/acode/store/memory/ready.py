@@ -30,6 +30,9 @@ class ReadyTasks:
     def first(self, limit: int, held: Collection[Circuit | WholeKind], now: int) -> list[Entry]:
         """The most urgent ready tasks, none of a held circuit. They stay until they move."""
         found: list[Entry] = []
+        if limit == 1 and not held:
+            level = self._most_urgent(now)
+            return found if level is None else [self._heaps[level][0][-1]]
         passed: list[tuple[int, _Item]] = []
         while len(found) < limit and (level := self._most_urgent(now)) is not None:
             item = heapq.heappop(self._heaps[level])
@@ -47,8 +50,8 @@ class ReadyTasks:
 
     def _most_urgent(self, now: int) -> int | None:
         ranks = []
-        for level, heap in enumerate(map(self._cleaned, self._heaps)):
-            if heap and heap[0][0] <= now:
+        for level, heap in enumerate(self._heaps):
+            if heap and self._cleaned(heap) and heap[0][0] <= now:
                 ready_at, seq, *_ = heap[0]
                 aged = aged_level(level, now - ready_at, self._ageing_ms)
                 ranks.append((aged, ready_at, seq, level))
@@ -61,8 +64,8 @@ class ReadyTasks:
 
 
 def _is_current(item: _Item) -> bool:
-    *_, turn, entry = item
-    return entry.turn == turn and entry.task.status is Status.PENDING
+    entry = item[3]
+    return entry.turn == item[2] and entry.task.status is Status.PENDING
 
 
 def _is_held(entry: Entry, held: Collection[Circuit | WholeKind]) -> bool:

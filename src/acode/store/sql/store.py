@@ -42,6 +42,8 @@ class SqlStore:
     """Any number of processes share it."""
 
     settles_later = False
+    hasty = False
+    """Whether it tells what may not be on disk yet."""
 
     def __init__(
         self, reader: Book, writer_book: Book, writer: Writer, readers: "ThreadPoolExecutor | None"
@@ -171,10 +173,7 @@ class SqlStore:
 
     async def find(self, query: TaskQuery) -> list[Task]:
         """Tasks that fit."""
-        # A gateway lists often, and must not wait for the disk each time: who wants to be sure
-        # asks for the task.
-        read = self._tell if self._readers is None else self._read
-        found: list[Task] = await read(reads.find, query)
+        found: list[Task] = await self._tell(reads.find, query)
         return found
 
     async def moves(self, since: int, limit: int = 1000) -> list[Move]:
@@ -257,6 +256,8 @@ class SqlStore:
             self._reader.sync()
             return found
 
+        if self.hasty or not self.settles_later:
+            return await self._read(query, *arguments)
         return await self._in_reader(read)
 
     async def _read(self, query: Callable[..., Any], *arguments: Any) -> Any:
