@@ -39,6 +39,7 @@ USES: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "claim": lambda store: store.claim(wish()),
     "finish": lambda store: store.finish(REPORT),
     "settled": lambda store: store.settled(),
+    "pushed": lambda store: store.pushed(encode(1), 1, Push(remote="origin", ok=True)),
     "save_step": lambda store: store.save_step(encode(2), "t", "step", 1),
     "leases": lambda store: store.leases(),
     "join": lambda store: store.join(host(), 1000),

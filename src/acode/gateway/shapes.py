@@ -95,7 +95,14 @@ class NewTask(Asked):
 
     model_config = ConfigDict(
         extra="forbid",
-        json_schema_extra={"examples": [{"command": "make test", "priority": "high"}]},
+        json_schema_extra={
+            "examples": [{"command": "make test", "priority": "high"}],
+            # Only a worktree has a base.
+            "anyOf": [
+                {"properties": {"base": {"type": "null"}}},
+                {"properties": {"workspace": {"enum": [WorkspaceKind.WORKTREE.value, None]}}},
+            ],
+        },
     )
 
     command: Annotated[str, Field(max_length=131_072, pattern=f"^[^\\x00]*[^{_BLANK}][^\\x00]*$")]
