@@ -24,8 +24,8 @@ MAX_FUNCTION_LINES = 60
 # Rooms that are planned have their row already.
 BASICS = {"model", "errors", "clock", "ids"}
 INNER = {"policy", "store", "runner", "workspace", "observe", "sockets", *BASICS}
-READERS = {"reading", "settings", "spec", "project", "keys"}
-TELLERS = {"views", "human", "why"}
+READERS = {"reading", "settings", "spec", "project", "keys", "hosts"}
+TELLERS = {"views", "human", "why", "peers"}
 ROOMS: dict[str, set[str]] = {
     "acode": {"embedded", "runner", "policy", "model", "errors"},
     "errors": set(),
@@ -43,13 +43,15 @@ ROOMS: dict[str, set[str]] = {
     "spec": {"reading", "policy", *BASICS},
     "project": {"reading", *BASICS},
     "keys": {"project", *BASICS},
+    "hosts": {"project", *BASICS},
+    "peers": {"store", "observe", *BASICS},
     "views": {"store", "policy", "observe", *BASICS},
     "human": set(),
     "why": {"human", "views", "store", *BASICS},
     "worker": INNER - {"store"},
-    "engine": {"worker", "settings", "project", "keys", *INNER},
-    "app": {"engine", "settings", "project", "keys", *INNER},
-    "embedded": {"app", "worker", "engine", "settings", *INNER},
+    "engine": {"worker", "settings", "project", "keys", "hosts", *INNER},
+    "app": {"engine", "settings", "project", "keys", "hosts", *INNER},
+    "embedded": {"app", "worker", "engine", "settings", "hosts", *INNER},
     "testing": {"acode", "embedded", *BASICS},
     "tui": {"app", "engine", *TELLERS, *READERS, *INNER},
     "gateway": {"acode", "app", "engine", *TELLERS, *READERS, *INNER},

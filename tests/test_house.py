@@ -145,6 +145,7 @@ def test_every_key_of_a_task_is_in_the_reference() -> None:
 def test_every_field_of_a_task_file_is_in_the_reference() -> None:
     page = text_of(DOCS / "reference" / "task-files.md")
     fields = [field.encode_name for field in msgspec.structs.fields(TaskSpec)]
+    fields.remove("baseCommit")  # acode finds that out by itself
     assert not [name for name in fields if f"| `{name}` |" not in page]
 
 

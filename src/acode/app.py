@@ -11,6 +11,7 @@ from acode.model.priority import MINUTE_MS
 from acode.store.base import Store
 
 if TYPE_CHECKING:
+    from acode.model.task import Submission
     from acode.policy.commands import Guard
     from acode.policy.limits import Ceilings
     from acode.settings import Settings
@@ -114,6 +115,14 @@ class App:
             round(settings.tasks.ageing_minutes * MINUTE_MS),
             grouped=grouped,
         )
+
+    def pinned(self, submissions: "list[Submission]") -> "list[Submission]":
+        """What is about to be added; where machines share the queue, with the commit it means."""
+        if not self.settings.store.is_shared:
+            return submissions
+        from acode.workspace.pinning import pin
+
+        return pin(submissions, self.project.root)
 
     async def close(self) -> None:
         """Let go of what was opened."""

@@ -87,3 +87,11 @@ class Deadline:
 def ticks() -> float:
     """Seconds on the monotonic clock, for measuring spans."""
     return time.monotonic()
+
+
+def uptime() -> float:
+    """Seconds since the machine was started, those that it slept included; nobody sets it.
+
+    The same for every process of the machine, so it can be told to another one.
+    """
+    return time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -172,6 +172,13 @@ class StoreUnusable(AcodeError):
     hint = "check that the directory exists and that you may write to it"
 
 
+class HostUnreachable(AcodeError):
+    """Another host that shares the queue cannot be asked."""
+
+    code = "HOST-001"
+    hint = "acode worker list tells which hosts there are"
+
+
 class StoreUnavailable(AcodeError):
     """The database server cannot be reached at the moment; nothing is lost."""
 

@@ -45,3 +45,8 @@ def normalise(text: str) -> str:
 def is_prefix(text: str) -> bool:
     """Whether this could be the beginning of an id."""
     return 0 < len(text) <= LENGTH and all(letter in _ALPHABET for letter in text)
+
+
+def host_name(host_id: str | None) -> str | None:
+    """What people call a host: it is part of its id, so it is known when the host is not."""
+    return None if host_id is None else host_id[: -LENGTH - 1] or host_id

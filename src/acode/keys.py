@@ -16,12 +16,21 @@ SESSION_MS = 30 * 86_400_000
 
 def token(project: Project) -> str:
     """The token, made where there is none yet."""
+    return _kept(project, project.token_file)
+
+
+def peer_key(project: Project) -> str:
+    """The key for other hosts, which opens nothing but what tasks left."""
+    return _kept(project, project.peer_key_file)
+
+
+def _kept(project: Project, path: str) -> str:
     project.prepare()
     while True:
-        with suppress(FileNotFoundError), open(project.token_file, encoding="ascii") as file:
+        with suppress(FileNotFoundError), open(path, encoding="ascii") as file:
             if found := file.read().strip():
                 return found
-        _write_new(project.token_file, _random())
+        _write_new(path, _random())
 
 
 def login_link(project: Project, url: str) -> str:

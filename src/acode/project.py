@@ -114,6 +114,16 @@ class Project(msgspec.Struct, frozen=True):
         return self._path("run", "pauses.json")
 
     @property
+    def host_file(self) -> str:
+        """Who this host is to others that share its queue."""
+        return self._path("run", "host.json")
+
+    @property
+    def peer_key_file(self) -> str:
+        """The key with which other hosts read what tasks left here."""
+        return self._path("run", "peer-key")
+
+    @property
     def token_file(self) -> str:
         """The key to the HTTP door."""
         return self._path("run", "token")

@@ -13,6 +13,7 @@ from acode.model.priority import Priority
 from acode.model.task import Mode, Submission, TaskLimits, TaskSpec, WorkspaceKind
 from acode.policy.commands import Guard
 from acode.policy.limits import Ceilings
+from acode.policy.revisions import is_revision
 from acode.reading.cycle import cycles
 from acode.reading.inside import glob_leaves, leaves
 from acode.reading.node import Node
@@ -196,6 +197,8 @@ def _check(item: _Item, root: str, types: Collection[str]) -> Iterator[Problem]:
         yield item.problem("command", "a script inside the project")
     if entry.type == "python" and not _FUNCTION.fullmatch(entry.command):
         yield item.problem("command", "a function as module:function")
+    if entry.base is not None and not is_revision(entry.base):
+        yield item.problem("base", "a branch, tag or commit")
     if entry.cwd is not None and leaves(root, entry.cwd):
         yield item.problem("cwd", "a directory inside the project")
     for pattern in entry.artifacts:
@@ -254,8 +257,11 @@ def _drawn(way: Sequence[str]) -> str:
     return " -> ".join(names)
 
 
+_GIVEN = frozenset(_Entry.__struct_fields__)
+
+
 def _draft(entry: _Entry) -> Draft:
-    values = {name: getattr(entry, name) for name in TaskSpec.__struct_fields__}
+    values = {name: getattr(entry, name) for name in TaskSpec.__struct_fields__ if name in _GIVEN}
     values |= {"limits": TaskLimits(**structs.asdict(entry.limits)), "dependencies": ()}
     return Draft(entry.name, TaskSpec(**values), tuple(dict.fromkeys(entry.dependencies)))
 

@@ -1,9 +1,10 @@
 """The JSON shapes of the public contract, the same at every door. Pure functions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, assert_never
 
 from acode.clock import iso
+from acode.ids import host_name
 from acode.model.agent import AgentRun
 from acode.model.ending import (
     Cancelled,
@@ -18,8 +19,10 @@ from acode.model.ending import (
     Usage,
 )
 from acode.model.failure import Failure
+from acode.model.host import HostState
 from acode.model.state import Status
 from acode.model.task import Attempt, DeadLetter, Move, Record, Result, Task, TaskLimits, TaskSpec
+from acode.observe.tallies import used_by, worker_counts
 from acode.policy.secrets import mask
 from acode.store.base import Added, Counts
 
@@ -54,7 +57,13 @@ def task_view(record: Record, defaults: Defaults) -> View:
         "attempts": [attempt_view(attempt) for attempt in record.attempts],
         **_choices(record.task.spec),
         **_told(record.task.result or _NOTHING),
+        "host": host_name(_host_of(record)),
     }
+
+
+def _host_of(record: Record) -> str | None:
+    """Where the last attempt ran; whoever looks after a lost one did not run it."""
+    return record.attempts[-1].host_id if record.attempts else record.task.host_id
 
 
 def _told(result: Result) -> View:
@@ -64,6 +73,7 @@ def _told(result: Result) -> View:
         "checks": result.checks,
         "value": result.value,
         "agent": None if agent is None else agent_view(agent),
+        "push": result.push and {"remote": result.push.remote, "problem": result.push.problem},
     }
 
 
@@ -83,7 +93,7 @@ def agent_view(run: AgentRun) -> View:
 
 def row_view(task: Task, defaults: Defaults) -> View:
     """One task in a list."""
-    view = {**_task(task, defaults), **_choices(task.spec)}
+    view = {**_task(task, defaults), **_choices(task.spec), "host": host_name(task.host_id)}
     del view["env"]
     return view
 
@@ -158,7 +168,40 @@ def no_pool_view(counts: Counts, mode: str) -> View:
         "apiUrl": None,
         "circuits": [],
         "pauses": [],
+        "host": None,
+        "hosts": [],
         "workers": [],
+    }
+
+
+def shared_view(pool: View, hosts: Sequence[HostState], own_id: str | None) -> View:
+    """A pool together with those of the other hosts that share its queue."""
+    others = [each for each in hosts if each.host.id != own_id and each.lost_at is None]
+    elsewhere = [worker for each in others for worker in (each.pool or {}).get("workers", ())]
+    workers = [*pool["workers"], *elsewhere]
+    return {
+        **pool,
+        **worker_counts(workers),
+        "resources": used_by(workers),
+        "hosts": [host_view(each, own_id) for each in hosts],
+        "workers": workers,
+    }
+
+
+def host_view(state: HostState, own_id: str | None) -> View:
+    """One of those who share a queue. Its key is nobody's business."""
+    host = state.host
+    return {
+        "id": host.id,
+        "name": host.name,
+        "address": host.address,
+        "isThis": host.id == own_id,
+        "joinedAt": iso(state.joined_at),
+        "seenAt": iso(state.seen_at),
+        "leaseUntil": iso(state.lease_until),
+        "lostAt": iso(state.lost_at),
+        "workers": len((state.pool or {}).get("workers", ())),
+        **host.runs,
     }
 
 
@@ -214,6 +257,7 @@ def attempt_view(attempt: Attempt) -> View:
         "endedAt": iso(attempt.ended_at),
         **_ending(attempt.ending),
         "usage": _usage(attempt.usage),
+        "host": host_name(attempt.host_id),
     }
 
 
@@ -272,6 +316,7 @@ def _choices(spec: TaskSpec) -> View:
         "key": spec.key,
         "delaySeconds": spec.delay_seconds,
         "limits": _limits(spec.limits),
+        "baseCommit": spec.base_commit,
     }
 
 

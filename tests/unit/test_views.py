@@ -44,7 +44,7 @@ FIELDS = (
     "attemptCount createdAt readyAt startedAt completedAt durationMs workerId exitCode error "
     "branch patch artifacts dependencies metadata history attempts"
 )
-CHOICES = "mode workspace base cwd key delaySeconds limits"
+CHOICES = "mode workspace base cwd key delaySeconds limits baseCommit"
 
 
 class Defaults(NamedTuple):
@@ -82,12 +82,12 @@ def attempt(ending: Ending | None) -> Attempt:
 
 def test_a_task_has_the_fields_of_the_contract_in_their_order() -> None:
     view = task_view(Record(TASK, (), (MOVE,)), Defaults())
-    assert " ".join(view) == f"{FIELDS} {CHOICES} checks value agent"
+    assert " ".join(view) == f"{FIELDS} {CHOICES} checks value agent push host"
 
 
 def test_a_row_is_a_task_without_what_is_long_or_secret() -> None:
     shorter = FIELDS.replace(" env ", " ").removesuffix(" history attempts")
-    assert " ".join(row_view(TASK, Defaults())) == f"{shorter} {CHOICES}"
+    assert " ".join(row_view(TASK, Defaults())) == f"{shorter} {CHOICES} host"
 
 
 def test_every_view_is_json() -> None:
@@ -171,7 +171,9 @@ def test_every_ending_has_its_name(
 def test_an_attempt_has_the_fields_of_the_contract_in_their_order() -> None:
     one = msgspec.structs.replace(attempt(Exited(0)), usage=Usage(0.5, 1024))
     view = attempt_view(one)
-    assert " ".join(view) == "number workerId startedAt endedAt ending exitCode signal oom usage"
+    assert (
+        " ".join(view) == "number workerId startedAt endedAt ending exitCode signal oom usage host"
+    )
     assert view["usage"] == {"cpuSeconds": 0.5, "maxMemoryBytes": 1024}
 
 

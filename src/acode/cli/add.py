@@ -87,6 +87,7 @@ def add(context: Context) -> int:
     if context.args.dry_run:
         _print_drafts(context, drafts)
     else:
+        wanted = context.app.pinned(wanted)
         _print_added(context, _store(context, wanted), wanted)
     return 0
 

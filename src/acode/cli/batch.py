@@ -53,7 +53,7 @@ class Batch:
                 resolve=lambda prefix: app.reader().resolve(prefix),
             )
         )
-        return self._store(wanted)
+        return self._store(app.pinned(wanted))
 
     def finished(self) -> None:
         """Every task has come to an end: the next run begins anew."""

@@ -14,6 +14,7 @@ from time import sleep
 from typing import TextIO
 
 from acode.cli.context import Context, drive
+from acode.cli.elsewhere import followed, holder, printed, record_of
 from acode.cli.logs_format import FORMATS, Line, Look, line_of, moment_of
 from acode.cli.parser import Parser, add_id, completes_ids, whole_number
 from acode.errors import AlreadyThere, AmbiguousId, WorkerNotFound
@@ -22,7 +23,7 @@ from acode.ids import normalise
 from acode.model.state import FINISHED
 from acode.observe.logformat import LEVELS
 from acode.observe.logparse import LINE_BYTES, Record
-from acode.observe.logread import Tail, follow, read
+from acode.observe.logread import Tail, follow
 from acode.observe.multiplex import Multiplexer, Source, Wanted, worker_source
 from acode.project import Project
 
@@ -209,8 +210,13 @@ def _task_records(
         return drive(store.get(task_id)).status in FINISHED
 
     if not context.args.follow:
-        yield from read(path, since)
+        yield from printed(context, task_id, since, context.args.attempt)
         return
+    if context.app.settings.store.is_shared:
+        record = record_of(context, task_id)
+        if (host := holder(context, record)) is not None:
+            yield from followed(context, record, host)
+            return
     # Where only the output is printed, half a line is worth having.
     with closing(Tail(path, since=since, line_bytes=0 if bare else LINE_BYTES)) as tail:
         yield from follow(tail, ended, output.rest)

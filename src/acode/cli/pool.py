@@ -8,9 +8,9 @@ from acode.cli.context import Context, drive
 from acode.cli.parser import Parser, whole_number
 from acode.cli.render import Column
 from acode.engine.client import ask
-from acode.errors import PoolNotRunning
+from acode.errors import PoolNotRunning, StoreUnavailable
 from acode.human import number, size, span
-from acode.views import View, no_pool_view
+from acode.views import View, no_pool_view, shared_view
 
 REFRESH_SECONDS = 1.0
 SCALE_SECONDS = 120.0
@@ -41,12 +41,26 @@ def status(context: Context) -> int:
 
 
 def look(context: Context) -> View:
-    """What the daemon says of its pool; without one, what the store says of the tasks."""
+    """What the daemon says of its pool, and others of theirs; without one, what the store says."""
     try:
         view: View = ask(context.app.project.control_socket, "status")
     except PoolNotRunning:
-        return _nobody(context)
-    return view
+        view = _nobody(context)
+        return _with_others(context, view) if context.app.settings.store.is_shared else view
+    # A daemon that gets no answer from the database has waited for it long enough.
+    current = view["hosts"] and view["hosts"][0]["isCurrent"]
+    return _with_others(context, view) if current else view
+
+
+def _with_others(context: Context, view: View) -> View:
+    """The pools of all hosts that share the queue."""
+    from acode.hosts import known_host_id
+
+    try:
+        hosts = drive(context.app.reader().hosts())
+    except StoreUnavailable:
+        return view  # which says itself that the database does not answer
+    return shared_view(view, hosts, known_host_id(context.app.project))
 
 
 def _nobody(context: Context) -> View:
@@ -72,8 +86,11 @@ def lines(view: View) -> Iterator[str]:
     yield f"  Active:  {view['activeCount']}"
     yield f"    Idle:  {view['idleCount']}"
     yield f"    Busy:  {view['busyCount']}"
+    several = is_several(view)
     for worker in view["workers"]:
-        yield f"  - worker-{worker['id']}: {_doing(worker)}"
+        where = f" on {worker['host']}" if several else ""
+        yield f"  - worker-{worker['id']}{where}: {_doing(worker)}"
+    yield from _lost(view)
     yield ""
     yield "  Queue:"
     yield f"    Pending: {view['pendingTasks']}"
@@ -84,6 +101,17 @@ def lines(view: View) -> Iterator[str]:
     yield "  Resources:"
     yield f"    CPU:    {view['resources']['cpuPercent']:.1f}%"
     yield f"    Memory: {size(round(view['resources']['memoryBytes']))}"
+
+
+def is_several(view: View) -> bool:
+    """Whether it has to be said on which host a worker is."""
+    return len(view["hosts"]) > 1
+
+
+def _lost(view: View) -> Iterator[str]:
+    for host in view["hosts"]:
+        if host.get("lostAt"):
+            yield f"  - {host['name']}: silent since {host['seenAt']}, its tasks run elsewhere"
 
 
 def _doing(worker: View) -> str:
@@ -113,20 +141,23 @@ def _looks(context: Context) -> Iterator[View]:
 
 def list_workers(context: Context) -> int:
     """Print the workers."""
-    workers, screen = look(context)["workers"], context.screen
+    view, screen = look(context), context.screen
+    workers = view["workers"]
     if screen.json:
         screen.data(workers)
     elif screen.quiet:
         for worker in workers:
             screen.line(f"worker-{worker['id']}")
     elif workers:
-        screen.table(COLUMNS, [_row(worker) for worker in workers])
+        several = is_several(view)
+        columns = (*COLUMNS, Column("HOST")) if several else COLUMNS
+        screen.table(columns, [_row(worker, several=several) for worker in workers])
     else:
         screen.note(NOBODY)
     return 0
 
 
-def _row(worker: View) -> list[str]:
+def _row(worker: View, *, several: bool) -> list[str]:
     return [
         f"worker-{worker['id']}",
         worker["status"],
@@ -134,6 +165,7 @@ def _row(worker: View) -> list[str]:
         str(worker["tasksCompleted"]),
         str(worker["tasksFailed"]),
         worker["currentTaskId"] or "-",
+        *([worker["host"]] if several else []),
     ]
 
 

@@ -9,6 +9,7 @@ from acode.cli.context import Context, drive
 from acode.cli.render import Column
 from acode.clock import iso
 from acode.human import ago, number, size, span
+from acode.ids import host_name
 from acode.model.task import Attempt, Move, Task
 from acode.views import View, attempt_view, task_view
 
@@ -35,7 +36,9 @@ def show(context: Context) -> int:
     screen.fields({**_asked(view), **_times(record.task, now), **_outcome(view)})
     if record.attempts:
         screen.heading("Attempts")
-        screen.table(ATTEMPTS, [_attempt(attempt, now) for attempt in record.attempts])
+        several = len({attempt.host_id for attempt in record.attempts}) > 1
+        columns = (*ATTEMPTS, Column("HOST")) if several else ATTEMPTS
+        screen.table(columns, [_attempt(each, now, several=several) for each in record.attempts])
     screen.heading("History")
     screen.table(HISTORY, [_move(move, now) for move in record.history])
     return 0
@@ -56,7 +59,7 @@ def _asked(view: View) -> dict[str, str | None]:
         "Retries": str(view["retryLimit"]),
         "Mode": view["mode"],
         "Workspace": view["workspace"],
-        "Base": view["base"],
+        "Base": _base(view),
         "Directory": view["cwd"],
         "Key": view["key"],
         "Limits": _pairs(view["limits"]),
@@ -82,14 +85,27 @@ def _outcome(view: View) -> dict[str, str | None]:
     return {
         "Took": None if view["durationMs"] is None else span(view["durationMs"]),
         "Worker": view["workerId"] and f"worker-{view['workerId']}",
+        "Host": view["host"],
         "Exit code": None if view["exitCode"] is None else str(view["exitCode"]),
         "Error": error and f"{error['code']} ({error['category']}): {error['message']}",
         "Hint": error and error["hint"],
         "Branch": view["branch"],
+        "Pushed": view["push"] and _push(view["push"]),
         "Patch": view["patch"],
         "Value": None if view["value"] is None else encode(view["value"]).decode(),
         "Agent": view["agent"] and _agent(view["agent"]),
     }
+
+
+def _base(view: View) -> str | None:
+    word, commit = view["base"], view["baseCommit"]
+    return word if commit is None or commit == word else f"{word or 'HEAD'} ({commit})"
+
+
+def _push(push: View) -> str:
+    problem = push["problem"]
+    where = push["remote"]
+    return f"to {where}" if problem is None else f"not yet; {where} is tried again: {problem}"
 
 
 def _agent(run: View) -> str:
@@ -103,7 +119,7 @@ def _agent(run: View) -> str:
     return "\n".join(filter(None, [", ".join(filter(None, parts)), run["result"]]))
 
 
-def _attempt(attempt: Attempt, now: int) -> list[str]:
+def _attempt(attempt: Attempt, now: int, *, several: bool) -> list[str]:
     ended, usage = attempt.ended_at, attempt.usage
     return [
         str(attempt.number),
@@ -113,6 +129,7 @@ def _attempt(attempt: Attempt, now: int) -> list[str]:
         "-" if usage is None else span(round(usage.cpu_seconds * 1000)),
         "-" if usage is None else size(usage.max_memory_bytes),
         _ending(attempt_view(attempt)),
+        *([host_name(attempt.host_id) or "-"] if several else []),
     ]
 
 

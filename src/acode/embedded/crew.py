@@ -35,7 +35,11 @@ STUCK_SECONDS = 0.05
 OnRun = Callable[[Order, float], None]
 """Told of every attempt that has run, and how many seconds it took."""
 
-_WHY = {Why.CANCEL: Interruption.CANCEL, Why.RELEASE: Interruption.RELEASE}
+_WHY = {
+    Why.CANCEL: Interruption.CANCEL,
+    Why.RELEASE: Interruption.RELEASE,
+    Why.SILENCE: Interruption.RELEASE,
+}
 
 
 class Lane:

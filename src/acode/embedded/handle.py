@@ -117,6 +117,10 @@ class Waiters:
             future = self._futures[task_id] = asyncio.get_running_loop().create_future()
         return future
 
+    def waits_for(self, task_id: str) -> bool:
+        """Whether somebody wants to know."""
+        return task_id in self._futures
+
     def forget(self, task_id: str) -> None:
         """Nobody will hear of it."""
         self._futures.pop(task_id, None)

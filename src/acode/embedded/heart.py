@@ -3,6 +3,7 @@
 import asyncio
 
 from acode.clock import Clock, Deadline, ticks
+from acode.embedded.company import LEASE_SECONDS, Company, stranger
 from acode.embedded.crew import Crew
 from acode.embedded.handle import Fate, Waiters, fate_of
 from acode.embedded.hooks import Hooks
@@ -20,6 +21,7 @@ from acode.engine.bell import Bell
 from acode.engine.dispatcher import Dispatcher
 from acode.engine.roster import Roster
 from acode.engine.service import Service
+from acode.engine.tenure import Tenure
 from acode.errors import DrainTimeout, IllegalMove, TaskNotFound
 from acode.model.event import (
     PoolEvent,
@@ -62,6 +64,7 @@ class Heart:
         self._staff = self._make_staff()
         self._services: list[Service] = []
         self._watchdog: Watchdog | None = None
+        self._company: Company | None = None
 
     def _make_staff(self) -> Staff:
         if self._wanted.isolation == "inline":
@@ -81,7 +84,10 @@ class Heart:
             raise
         self.store = self._opened.store
         self._build()
-        await self._recover()
+        if self._company is None:
+            await self._recover()
+        else:
+            await self._company.join()
         counts = await self.store.counts()
         self._statistics.waits(counts.waiting)
         self._events.subscribe(self._on_event)
@@ -105,6 +111,8 @@ class Heart:
 
     def _build(self) -> None:
         self._roster = Roster(self._events)
+        host = stranger(self._clock)
+        tenure = Tenure(host.id, LEASE_SECONDS) if self._opened.shared else Tenure()
         self.dispatcher = Dispatcher(
             self.store,
             self._roster,
@@ -112,7 +120,12 @@ class Heart:
             self._wanted.settings,
             self._clock,
             self._events,
+            tenure=tenure,
+            store_clock=self._opened.clock,
         )
+        if self._opened.shared:
+            parts = (self._roster, self.dispatcher, self._events, self.bell, self.waiters)
+            self._company = Company(self.store, host, tenure, *parts)
         self.crew = Crew(
             self.store,
             self._roster,
@@ -183,6 +196,8 @@ class Heart:
             await worker.close()
         await self._staff.close()
         await self.crew.errands.cancel()
+        if self._company is not None:
+            await self._company.leave()
         await self.store.close()
         if self._opened.lock is not None:
             self._opened.lock.release()

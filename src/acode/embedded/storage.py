@@ -20,6 +20,10 @@ class Opened(NamedTuple):
     store: Store
     durable: bool
     lock: DaemonLock | None = None
+    shared: bool = False
+    """Other programs may work on it, too."""
+    clock: Clock | None = None
+    """The time that it goes by, if it is not ours."""
 
 
 def open_store(url: str, clock: Clock, ageing_ms: int) -> Opened:
@@ -31,7 +35,8 @@ def open_store(url: str, clock: Clock, ageing_ms: int) -> Opened:
     if url.startswith(_SQLITE) and len(url) > len(_SQLITE):
         return _open_file(url.removeprefix(_SQLITE), clock, ageing_ms)
     if is_shared(url):
-        return Opened(open_postgres(url, ageing_ms, grouped=True), durable=True)
+        shared = open_postgres(url, ageing_ms, grouped=True)
+        return Opened(shared, durable=True, shared=True, clock=shared.clock)
     raise ConfigError(
         "the address of the store is not understood",
         "use memory, sqlite:///FILE, sqlite:////ABSOLUTE/FILE, or postgresql://…",

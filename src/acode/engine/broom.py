@@ -13,11 +13,13 @@ from msgspec.structs import replace
 
 from acode.clock import SystemClock
 from acode.errors import AcodeError, TaskNotFound
-from acode.model.state import FINISHED
+from acode.model.state import FINISHED, Status
 from acode.model.task import Task
 from acode.project import Project
 from acode.runner.identity import is_alive
 from acode.store.opening import open_store
+from acode.store.sql.store import SqlStore
+from acode.workspace.delivery import Parcel, forget, try_once, undelivered
 from acode.workspace.removal import remove
 from acode.workspace.retention import forget_branches
 from acode.workspace.sweep import sweep
@@ -33,6 +35,8 @@ class Errand(msgspec.Struct, frozen=True, kw_only=True):
     worktrees: str
     keep_branch_days: float = 0
     keep_artifact_days: float = 0
+    undelivered: str = ""
+    """Where the notes are about branches that are still to be pushed."""
     store_url: str | None = None
     """Only inside of this process: it may hold a password, and everybody sees a command line."""
 
@@ -45,6 +49,8 @@ class Swept(msgspec.Struct, frozen=True, kw_only=True):
     """Refs under which work of orphaned trees was saved."""
     branches: int = 0
     artifacts: int = 0
+    delivered: tuple[str, ...] = ()
+    """Branches that have reached their remote at last."""
     problems: tuple[str, ...] = ()
 
 
@@ -62,13 +68,42 @@ def sweep_up(errand: Errand, now: int) -> Swept:
             artifacts = _forget_artifacts(errand, before)
     except (AcodeError, OSError) as error:
         problems.append(str(error))
+    delivered, undeliverable = _deliver(errand)
+    problems += undeliverable
     return Swept(
         trees=orphans.removed,
         saved=orphans.saved,
         branches=branches,
         artifacts=artifacts,
+        delivered=delivered,
         problems=tuple(problems),
     )
+
+
+def _deliver(errand: Errand) -> tuple[tuple[str, ...], list[str]]:
+    """Push what could not be pushed when it was made; what was, and what keeps the rest."""
+    delivered, problems = [], []
+    for note, parcel in undelivered(errand.undelivered):
+        standing = _standing_of(errand, parcel)
+        if standing is Status.COMPLETED:
+            push = try_once(parcel, errand.root)
+            if push.problem is not None:
+                problems.append(f"{parcel.branch} is not pushed to {push.remote}: {push.problem}")
+                continue
+            asyncio.run(_store(errand).pushed(parcel.task_id, parcel.number, push))
+            delivered.append(parcel.branch)
+        if standing is not Status.RUNNING:  # its worker tries right now
+            forget(note)
+    return tuple(delivered), problems
+
+
+def _standing_of(errand: Errand, parcel: Parcel) -> Status | None:
+    """Where the task of a branch stands; None if the branch is not what the task came to."""
+    try:
+        task: Task = asyncio.run(_store(errand).get(parcel.task_id))
+    except TaskNotFound:
+        return None
+    return task.status if task.last_attempt == parcel.number else None
 
 
 def _forget_artifacts(errand: Errand, before: int) -> int:
@@ -83,8 +118,7 @@ def _forget_artifacts(errand: Errand, before: int) -> int:
 
 def _judge(errand: Errand, before: int) -> Callable[[str], bool]:
     """Whether a task was over by then; one that nobody knows is."""
-    file = Project(errand.root).queue_db
-    store = open_store(errand.store_url, file, SystemClock(), 0, grouped=False)
+    store = _store(errand)
 
     def is_over(task_id: str) -> bool:
         try:
@@ -94,6 +128,11 @@ def _judge(errand: Errand, before: int) -> Callable[[str], bool]:
         return task.status in FINISHED and (task.completed_at or before) < before
 
     return is_over
+
+
+def _store(errand: Errand) -> SqlStore:
+    file = Project(errand.root).queue_db
+    return open_store(errand.store_url, file, SystemClock(), 0, grouped=False)
 
 
 def main(words: str) -> None:

@@ -17,12 +17,17 @@ from acode.engine.control import Command, ControlServer
 from acode.engine.engine import Engine
 from acode.engine.gateway import GatewayKeeper
 from acode.engine.lock import DaemonLock
+from acode.engine.neighbours import reachable
 from acode.engine.options import DaemonOptions
 from acode.engine.roster import LIVE
 from acode.engine.status import pool_view
 from acode.engine.tools import locate, version
 from acode.errors import AcodeError, PoolNotRunning, StoreUnusable
+from acode.hosts import my_host_id
+from acode.ids import host_name
+from acode.keys import peer_key
 from acode.model.event import PoolEvent, PoolNote, WorkerCrashed, WorkerFailed
+from acode.model.host import Host
 from acode.observe.events import Events
 from acode.observe.journal import level_of, line_of
 from acode.observe.log import LogFile
@@ -30,6 +35,7 @@ from acode.observe.logformat import LEVELS, Context
 from acode.project import Project
 from acode.runner.cgroup import Place, find_place, make_room
 from acode.runner.gaps import sandbox_gaps
+from acode.runner.identity import boot_id
 from acode.runner.tree import become_subreaper, reap_children
 from acode.settings.derived import usual_limits
 from acode.worker.messages import SandboxRules, WorkerConfig
@@ -80,6 +86,7 @@ class Daemon:
             os.environ,
             self._clock,
             self._events,
+            self._host(),
         )
         self._control = ControlServer(
             self._project.control_socket, self._commands(), self._confined_workers
@@ -106,6 +113,20 @@ class Daemon:
         self._events.emit(PoolNote("info", "stopped"))
         self._journal.close()
 
+    def _host(self) -> Host:
+        """Who we are to others that share the queue."""
+        self._project.prepare()
+        host_id = my_host_id(self._project, self._clock.now())
+        return Host(
+            id=host_id,
+            name=host_name(host_id) or host_id,
+            boot_id=boot_id(),
+            pid=os.getpid(),
+            address=reachable(self._gateway.url, self._settings),
+            key=peer_key(self._project),
+            runs={"mode": self._settings.workers.mode, "directory": self._project.root},
+        )
+
     def _first_size(self) -> int:
         if self._options.count is None and self._settings.autoscale.enabled:
             return self._settings.autoscale.initial
@@ -127,6 +148,7 @@ class Daemon:
             limits=usual_limits(self._settings),
             cgroup=_place_of_groups(),
             author=self._settings.results.author,
+            push=self._settings.results.push,
             sandbox=self._sandbox(),
             blocked_commands=self._settings.sandbox.blocked_commands,
             strategy=self._settings.workers.worktree.strategy,
@@ -186,19 +208,22 @@ class Daemon:
 
     async def _status(self, _request: dict[str, Any]) -> dict[str, Any]:
         try:
-            counts = await self._engine.store.counts()
+            counts = await self._engine.counts()
         except StoreUnusable as error:
             if not self._stopping.is_set():
                 raise
             raise PoolNotRunning("the worker pool has stopped") from error
         view = pool_view(
-            self._engine.roster,
+            self._engine.membership.host.name,
+            self._engine.workers(),
             counts,
             self._engine.dispatcher,
-            self._engine.monitor,
             self._clock.now() - self._started_at,
             self._settings.workers.mode,
         )
+        if self._settings.store.is_shared:
+            here = {"name": view["host"], "isThis": True, "isCurrent": self._engine.store_answers}
+            view["hosts"] = [here]
         return {**view, "apiUrl": self._gateway.url}
 
     async def _scale(self, request: dict[str, Any]) -> dict[str, Any]:

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from msgspec import convert
+from msgspec.structs import replace
 
 from acode.clock import Clock, iso, ticks
 from acode.engine.circuits import Circuits
 from acode.engine.pauses import Pauses
 from acode.engine.port import Assigner
 from acode.engine.roster import Roster, Slot
+from acode.engine.tenure import Tenure
 from acode.errors import AcodeError, LeaseLost
 from acode.model.ending import Exited, Lost, Released
 from acode.model.event import PoolNote, TaskAssigned, TaskEnded, TaskRefused
@@ -37,6 +39,8 @@ from acode.store.base import Claim, Store
 from acode.worker.messages import Action, Control, Ended, Why
 from acode.worker.wire import FrameType
 
+SKEW_MS = 20
+"""Clocks that differ by less are the same."""
 SETBACK_SECONDS = 5.0
 """How long the pool rests when the machine could not start a command."""
 
@@ -53,11 +57,16 @@ class Dispatcher:
         clock: Clock,
         events: Events,
         pauses: Pauses | None = None,
+        tenure: Tenure | None = None,
+        store_clock: Clock | None = None,
     ) -> None:
+        self._tenure = tenure or Tenure()
         self._store = store
         self._roster = roster
         self._orders = orders
-        self._clock = clock
+        self._clock = store_clock or clock
+        """What is written down is told in the time of the store."""
+        self._local_clock = clock
         self._events = events
         self._tasks = settings.tasks
         self._limit = settings.workers.pool_limits.concurrent_tasks
@@ -100,6 +109,8 @@ class Dispatcher:
         """Why no task is begun at the moment although there may be some."""
         if ticks() < self._setback_over:
             return self._setback
+        if self._tenure.is_over:
+            return f"this host is cut off from the queue: {self._trouble or 'no renewal'}"
         return self._trouble or (self.hold.reason if self.hold else None)
 
     def _complain(self, error: AcodeError) -> None:
@@ -115,7 +126,7 @@ class Dispatcher:
         return free[: max(0, most - len(self._roster.busy()))]
 
     def _is_claiming(self) -> bool:
-        return self.accepting and ticks() >= self._setback_over
+        return self.accepting and ticks() >= self._setback_over and not self._tenure.is_over
 
     def _goes_on(self) -> bool:
         """Whether whoever is done may have another task at once."""
@@ -154,6 +165,7 @@ class Dispatcher:
             len(slots),
             lambda tasks: match(tasks, idle, self._affinity, allowances),
             [*held, *self.pauses.held()],
+            self._tenure.host_id,
         )
 
     async def _hand_over(self, lease: Lease) -> None:
@@ -197,6 +209,7 @@ class Dispatcher:
         self._respect_limit(lease, ended)
         if ended.leaves:
             slot.hang_up()
+        ended = self._in_store_time(ended)
         goes_on = slot.link is not None and not slot.leaving
         then = self._claim([slot]) if goes_on and self._goes_on() else None
         crashes = await self._crashes(lease) if isinstance(ended.ending, Lost) else 0
@@ -276,7 +289,13 @@ class Dispatcher:
     async def spooled(self, lease: Lease, ended: Ended) -> None:
         """An ending that its worker left on disk."""
         self._respect_limit(lease, ended)
+        ended = self._in_store_time(ended)
         await self._finish(lease, ended, self._outcome(lease, ended), None)
+
+    def _in_store_time(self, ended: Ended) -> Ended:
+        """Workers know the clock of this machine only."""
+        ahead = self._clock.now() - self._local_clock.now()
+        return ended if abs(ahead) < SKEW_MS else replace(ended, ended_at=ended.ended_at + ahead)
 
     def _outcome(self, lease: Lease, ended: Ended, crashes: int = 0) -> Outcome:
         code = ended.ending.code if isinstance(ended.ending, Exited) else None
@@ -292,6 +311,7 @@ class Dispatcher:
                 checks=ended.checks,
                 value=ended.value,
                 agent=ended.agent,
+                push=ended.push,
             ),
             retry_limit=lease.task.spec.retry_limit,
             default_limit=self._tasks.retry_limit,
@@ -309,6 +329,7 @@ class Dispatcher:
             ended_at=ended.ended_at,
             verdict=verdict,
             usage=ended.usage,
+            ran_on=lease.ran_on,
         )
         try:
             leases = await self._write(report, then)

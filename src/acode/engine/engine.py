@@ -1,13 +1,16 @@
 """The engine put together: what runs a pool, without a word about who started it."""
 
+import asyncio
 import os
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from acode.clock import Clock
 from acode.engine.bell import Bell, BellSocket
 from acode.engine.dispatcher import Dispatcher
 from acode.engine.harbour import Harbour
 from acode.engine.janitor import Janitor
+from acode.engine.membership import Membership
 from acode.engine.monitor import Monitor
 from acode.engine.orders import Orders
 from acode.engine.pauses import Pauses
@@ -16,8 +19,12 @@ from acode.engine.recovery import Recoverer, Recovery
 from acode.engine.reporting import Reporting
 from acode.engine.roster import Roster
 from acode.engine.service import Service
+from acode.engine.status import worker_views
 from acode.engine.supervisor import Supervisor
 from acode.engine.sweeper import Sweeper
+from acode.engine.tenure import Tenure
+from acode.errors import StoreUnavailable
+from acode.model.host import Host
 from acode.model.priority import MINUTE_MS
 from acode.observe.events import Events
 from acode.policy.restart import Restart
@@ -26,8 +33,13 @@ from acode.runner.caches import make_cache
 from acode.runner.environment import STRICT, inheritable
 from acode.settings import Settings
 from acode.settings.derived import pool_ceilings
+from acode.store.base import Counts
 from acode.store.opening import open_store
+from acode.store.sql.store import SqlStore
 from acode.worker.messages import WorkerConfig
+
+COUNTS_SECONDS = 2.0
+"""A store that takes longer is away."""
 
 
 class Engine:
@@ -41,18 +53,21 @@ class Engine:
         environ: Mapping[str, str],
         clock: Clock,
         events: Events,
+        host: Host,
     ) -> None:
         self._settings = settings
         self._run_dir = project.run_dir
+        self._counts: Counts | None = None
+        self.store_answers = True
         self._prepare()
         self.bell = Bell()
-        ageing_ms = round(settings.tasks.ageing_minutes * MINUTE_MS)
-        url, file = settings.store.url, project.queue_db
-        self.store = open_store(url, file, clock, ageing_ms, grouped=True)
+        self.store = _store(project, settings, clock)
         self.roster = Roster(events)
-        orders = Orders(settings, project.root, environ)
+        tenure = _tenure(host, settings)
+        orders = Orders(settings, project.root, environ, tenure)
         pauses = Pauses(clock, project.pauses_file)
-        dispatcher = Dispatcher(self.store, self.roster, orders, settings, clock, events, pauses)
+        common = (self.store, self.roster, orders, settings, clock, events)
+        dispatcher = Dispatcher(*common, pauses, tenure, self.store.clock)
         self.dispatcher = dispatcher
         self._harbour = Harbour(settings, config, environ, self.roster, clock, events)
         self._supervisor = Supervisor(
@@ -68,9 +83,8 @@ class Engine:
         )
         self.pool = Pool(self.roster, self._supervisor, dispatcher, settings, clock, events)
         self.recovery = Recovery()
-        self._recoverer = Recoverer(
-            self.store, self.roster, self._supervisor, dispatcher, events, project.run_dir
-        )
+        parts = (self.store, self.roster, self._supervisor, dispatcher, events)
+        self._recoverer = Recoverer(*parts, project.run_dir, tenure)
         self._sweeper = Sweeper(project, settings, events)
         self._supervisor.on_remains = self._sweeper.call
         janitor = Janitor(self.store, self.roster, project, settings, clock, events)
@@ -87,10 +101,14 @@ class Engine:
         self.reporting = Reporting(
             project, settings, self.store, self.roster, dispatcher, clock, events
         )
+        self.membership = Membership(
+            self.store, host, tenure, self.roster, dispatcher, events, self.bell, self._published
+        )
         self._services = self._made_services(janitor)
 
     def _made_services(self, janitor: Janitor) -> list[Service]:
         events = self.roster.events
+        self._staying = Service("membership", self.membership.tick, events)
         services = [
             Service("dispatcher", self.dispatcher.tick, events, self.bell),
             Service("monitor", self.monitor.tick, events),
@@ -103,6 +121,26 @@ class Engine:
             services.append(Service("autoscaler", self.pool.autoscale, events))
         return services
 
+    def _published(self) -> dict[str, Any]:
+        """What other hosts are told of this pool."""
+        return {"workers": self.workers()}
+
+    def workers(self) -> list[dict[str, Any]]:
+        """What there is to say of each worker."""
+        return worker_views(self.roster, self.monitor, self.membership.host.name)
+
+    async def counts(self) -> Counts:
+        """The queue at a glance; as it was when the store last answered, if it does not."""
+        try:
+            async with asyncio.timeout(COUNTS_SECONDS):
+                self._counts = await self.store.counts()
+            self.store_answers = True
+        except (StoreUnavailable, TimeoutError):
+            if self._counts is None:
+                raise
+            self.store_answers = False
+        return self._counts
+
     def _prepare(self) -> None:
         for folder in ("workers", "spool", "tmp", "checkpoints"):
             os.makedirs(os.path.join(self._run_dir, folder), exist_ok=True)
@@ -112,7 +150,12 @@ class Engine:
     async def start(self, count: int) -> None:
         """Find out what became of everything, fill the pool, then begin to claim."""
         mode = self._settings.workers.mode
+        await self.membership.join()
+        await self.counts()
+        if self._settings.store.is_shared:
+            self._staying.start()
         self.recovery = await self._recoverer.recover(mode)
+        self.membership.tell_workers()
         await self._harbour.adopt()
         self._bell_socket = BellSocket(os.path.join(self._run_dir, "bell.sock"), self.bell)
         await self.pool.fill(count, mode)
@@ -134,6 +177,8 @@ class Engine:
         await self._harbour.close()
         await self._supervisor.close()
         await self.reporting.close()
+        await self._staying.stop()
+        await self.membership.leave()
 
     async def close(self) -> None:
         """Let go of the store; nobody may ask any more."""
@@ -149,6 +194,16 @@ def _inherited(environ: Mapping[str, str], settings: Settings) -> dict[str, str]
         passed=settings.environment.pass_,
         only=STRICT if is_strict else ("*",),
     )
+
+
+def _store(project: Project, settings: Settings, clock: Clock) -> SqlStore:
+    ageing_ms = round(settings.tasks.ageing_minutes * MINUTE_MS)
+    return open_store(settings.store.url, project.queue_db, clock, ageing_ms, grouped=True)
+
+
+def _tenure(host: Host, settings: Settings) -> Tenure:
+    seconds = settings.workers.lease_seconds if settings.store.is_shared else None
+    return Tenure(host.id, seconds)
 
 
 def _restart(settings: Settings) -> Restart:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 
+from acode.engine.tenure import Tenure
 from acode.model.agent import AgentRules
 from acode.model.limits import AttemptLimits
 from acode.model.task import Lease, Mode, TaskLimits, TaskSpec, WorkspaceKind
@@ -25,8 +26,15 @@ _UNSAID = TaskLimits()
 class Orders:
     """Writes assignments by the settings of the pool."""
 
-    def __init__(self, settings: Settings, project_root: str, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        project_root: str,
+        environ: Mapping[str, str],
+        tenure: Tenure,
+    ) -> None:
         self._settings = settings
+        self._tenure = tenure
         self._root = project_root
         self._agents = {name: agent.command for name, agent in settings.agents.items()}
         # Secrets that an agent may see travel with its own tasks only.
@@ -59,6 +67,7 @@ class Orders:
             cwd=spec.cwd,
             workspace=spec.workspace or self._default_workspace(),
             base=spec.base,
+            base_commit=spec.base_commit,
             checks=self._checks + self._verified.get(spec.type, ()),
             artifacts=(*self._settings.tasks.artifacts, *spec.artifacts),
             title=_title(spec),
@@ -67,6 +76,7 @@ class Orders:
             is_function=spec.type == "python",
             wanted=self._wanted(spec),
             passed=tuple(self._passed.get(spec.type, ())),
+            tenure=self._tenure.told,
         )
 
     def _wanted(self, spec: TaskSpec) -> Wanted | None:

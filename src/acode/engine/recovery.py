@@ -6,6 +6,7 @@ from acode.engine.dispatcher import Dispatcher
 from acode.engine.remains import remembered_workers
 from acode.engine.roster import Roster, Slot
 from acode.engine.supervisor import Supervisor
+from acode.engine.tenure import Tenure
 from acode.errors import AcodeError
 from acode.model.event import PoolNote, WorkerStarted
 from acode.model.state import WorkerStatus
@@ -50,7 +51,9 @@ class Recoverer:
         dispatcher: Dispatcher,
         events: Events,
         run_dir: str,
+        tenure: Tenure,
     ) -> None:
+        self._tenure = tenure
         self._store = store
         self._roster = roster
         self._supervisor = supervisor
@@ -62,7 +65,10 @@ class Recoverer:
         """Everything that has to be known before the first claim."""
         found = Recovery()
         await self._check(found)
-        leases = {lease.token: lease for lease in await self._store.leases()}
+        # What other hosts hold is theirs; a store that is ours alone may be older than its hosts.
+        shares = self._tenure.lease_seconds is not None
+        held = await self._store.leases(self._tenure.host_id if shares else None)
+        leases = {lease.token: lease for lease in held}
         for worker_id, process in known_workers(self._run_dir):
             if is_alive(process):
                 await self._adopt(worker_id, process, mode, leases, found)

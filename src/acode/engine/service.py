@@ -23,6 +23,7 @@ class Service:
         self._bell = bell or Bell()
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
+        self._trouble = ""
 
     def start(self) -> None:
         """Begin to tick."""
@@ -34,10 +35,17 @@ class Service:
             try:
                 rest = await self._tick()
             except Exception as error:  # the pool must not go on without one of its services
-                note = f"{self.name}: {type(error).__name__}: {error}"
-                self._events.emit(PoolNote("error", note))
+                self._complain(f"{self.name}: {type(error).__name__}: {error}")
                 rest = ERROR_REST_SECONDS
+            else:
+                self._trouble = ""
             await self._bell.wait(rest)
+
+    def _complain(self, trouble: str) -> None:
+        """Once is enough for what goes on and on."""
+        if trouble != self._trouble:
+            self._events.emit(PoolNote("error", trouble))
+        self._trouble = trouble
 
     async def stop(self) -> None:
         """Let the tick under way finish, then end."""

@@ -1,51 +1,52 @@
 """What the daemon says of itself, in the shapes of the contract."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from acode.clock import iso
 from acode.engine.dispatcher import Dispatcher
 from acode.engine.monitor import Monitor
 from acode.engine.roster import Roster, Slot
-from acode.model.state import Status, WorkerStatus
+from acode.model.state import Status
+from acode.observe.tallies import used_by, worker_counts
 from acode.store.base import Counts
 
-_MOVING = (WorkerStatus.STARTING, WorkerStatus.STOPPING)
-_ENDED = (WorkerStatus.STOPPED, WorkerStatus.FAILED)
+View = dict[str, Any]
 
 
 def pool_view(
-    roster: Roster,
+    host: str,
+    workers: Sequence[View],
     counts: Counts,
     dispatcher: Dispatcher,
-    monitor: Monitor,
     uptime_ms: int,
     mode: str,
-) -> dict[str, Any]:
+) -> View:
     """`worker status --json`."""
-    workers = [worker_view(slot, monitor.resources(slot)) for slot in roster]
     return {
         "isRunning": True,
         "mode": mode,
-        "activeCount": roster.count(lambda slot: slot.status not in _ENDED),
-        "idleCount": roster.count(lambda slot: slot.status is WorkerStatus.IDLE),
-        "busyCount": roster.count(lambda slot: slot.status is WorkerStatus.BUSY),
-        "transitioningCount": roster.count(lambda slot: slot.status in _MOVING),
+        **worker_counts(workers),
         "pendingTasks": counts.by_status[Status.PENDING],
         "runningTasks": counts.by_status[Status.RUNNING],
         "uptimeSeconds": round(uptime_ms / 1000, 3),
-        "resources": {
-            key: round(sum(worker["resources"][key] for worker in workers), 1)
-            for key in ("cpuPercent", "memoryBytes", "diskBytes")
-        },
+        "resources": used_by(workers),
         "backpressure": dispatcher.backpressure,
         "apiUrl": None,
         "circuits": dispatcher.circuits.seen(),
         "pauses": dispatcher.pauses.seen(),
+        "host": host,
+        "hosts": [],
         "workers": workers,
     }
 
 
-def worker_view(slot: Slot, used: dict[str, float]) -> dict[str, Any]:
+def worker_views(roster: Roster, monitor: Monitor, host: str) -> list[View]:
+    """The workers of this host."""
+    return [worker_view(slot, monitor.resources(slot), host) for slot in roster]
+
+
+def worker_view(slot: Slot, used: dict[str, float], host: str) -> View:
     """One worker of `worker list --json`."""
     seen = slot.seen()
     return {
@@ -61,4 +62,5 @@ def worker_view(slot: Slot, used: dict[str, float]) -> dict[str, Any]:
         "restarts": seen.restarts,
         "containerId": seen.container_id,
         "resources": used,
+        "host": host,
     }

@@ -9,12 +9,14 @@ import msgspec
 
 from acode.engine.bell import Bell
 from acode.engine.broom import STORE_URL, Errand, Swept
-from acode.model.event import PoolNote
+from acode.model.event import PoolEvent, PoolNote, TaskEnded
 from acode.observe.events import Events
 from acode.project import Project
 from acode.settings import Settings
 
 REST_SECONDS = 600.0
+DELIVERY_SECONDS = 60.0
+"""How long until a branch that could not be pushed is tried again."""
 FINISH_SECONDS = 10.0
 """How long a pool that stops waits for the broom."""
 
@@ -31,15 +33,25 @@ class Sweeper:
             worktrees=os.path.join(project.root, settings.workers.worktree.base_dir),
             keep_branch_days=settings.results.keep_branch_days,
             keep_artifact_days=settings.results.keep_artifact_days,
+            undelivered=os.path.join(project.run_dir, "push"),
         )
         self._environ = {**os.environ, STORE_URL: settings.store.url or ""}
         self._is_needed = self._has_something()
+        events.subscribe(self._hear, TaskEnded)
 
     def _has_something(self) -> bool:
         """Whether a round may find anything."""
-        worktrees = self._errand.worktrees
         retention = self._errand.keep_branch_days or self._errand.keep_artifact_days
-        return bool(retention) or (os.path.isdir(worktrees) and bool(os.listdir(worktrees)))
+        return bool(retention) or _holds(self._errand.worktrees) or self._has_parcels()
+
+    def _has_parcels(self) -> bool:
+        return _holds(self._errand.undelivered)
+
+    def _hear(self, event: PoolEvent) -> None:
+        """A branch that was not pushed is tried again after a while."""
+        push = event.result.push if isinstance(event, TaskEnded) and event.result else None
+        if push is not None and push.problem is not None:
+            asyncio.get_running_loop().call_later(DELIVERY_SECONDS, self.call)
 
     def call(self) -> None:
         """Something was left behind."""
@@ -50,7 +62,7 @@ class Sweeper:
         """One round; how long to rest."""
         if self._is_needed or self._has_something():
             await self._sweep()
-        return REST_SECONDS
+        return DELIVERY_SECONDS if self._has_parcels() else REST_SECONDS
 
     async def _sweep(self) -> None:
         self._is_needed = False
@@ -80,6 +92,8 @@ class Sweeper:
             self._events.emit(PoolNote("warning", f"sweeping up: {problem}"))
         for ref in swept.saved:
             self._events.emit(PoolNote("info", f"unfinished work was saved as {ref}"))
+        for branch in swept.delivered:
+            self._events.emit(PoolNote("info", f"{branch} is pushed at last"))
         counts = {
             "orphaned trees": swept.trees,
             "old branches": swept.branches,
@@ -105,3 +119,7 @@ class Sweeper:
         if not said:
             raise OSError(complaint.decode(errors="replace").strip()[-500:] or "it said nothing")
         return msgspec.json.decode(said, type=Swept)
+
+
+def _holds(directory: str) -> bool:
+    return os.path.isdir(directory) and bool(os.listdir(directory))

@@ -5,13 +5,14 @@ from acode.clock import Clock
 from acode.errors import PoolNotRunning
 from acode.gateway.daemon import Daemon
 from acode.gateway.follow import Follower
-from acode.keys import token
+from acode.hosts import known_host_id
+from acode.keys import peer_key, token
 from acode.model.task import Task
 from acode.project import Project
 from acode.settings import Settings
 from acode.sockets import ring
 from acode.store.base import Store
-from acode.views import View, no_pool_view
+from acode.views import View, no_pool_view, shared_view
 
 ACTOR = "http"
 
@@ -23,9 +24,10 @@ class Desk:
         self.project: Project = app.project
         self.settings: Settings = app.settings
         self.guard, self.ceilings = app.guard, app.ceilings
+        self.pinned = app.pinned
         self.clock: Clock = app.clock
         self.url = url
-        self.token = token(app.project)
+        self.token, self.peer_key = token(app.project), peer_key(app.project)
         self.daemon = Daemon(app.project.control_socket)
         self.store: Store = app.grouped_store()
         self.archive: Store = app.grouped_store()
@@ -34,8 +36,15 @@ class Desk:
         """How many follow a log."""
         self.follower = Follower(self.project.feed_file, self.archive, self.daemon)
 
+    async def all_pools(self) -> View:
+        """`worker status --json`: this pool, and those of the hosts that share its queue."""
+        view = await self.pool()
+        if not self.settings.store.is_shared:
+            return view
+        return shared_view(view, await self.store.hosts(), known_host_id(self.project))
+
     async def pool(self) -> View:
-        """`worker status --json`."""
+        """The pool of this host."""
         try:
             view: View = await self.daemon.status()
         except PoolNotRunning:  # it is about to end, and we with it

@@ -10,14 +10,16 @@ import msgspec
 from fastapi import APIRouter, Path, Query
 from fastapi.responses import FileResponse, Response, StreamingResponse
 
+from acode import peers
 from acode.errors import FileUnreadable
-from acode.gateway import shapes
+from acode.gateway import elsewhere, shapes
 from acode.gateway.common import AtDesk, TaskId, says
 from acode.gateway.desk import Desk
 from acode.gateway.problems import answer, problem
+from acode.model.host import Host
 from acode.model.state import FINISHED
 from acode.observe.logparse import Record
-from acode.observe.logread import FIRST_REST, LONGEST_REST, Tail, read
+from acode.observe.logread import FIRST_REST, LONGEST_REST, Tail
 from acode.views import log_view
 
 router = APIRouter(prefix="/api/workers/tasks", tags=["files"])
@@ -41,28 +43,53 @@ async def logs(
     """What a task printed. With `follow`, all that comes as well, until the task is finished."""
     found = await desk.task(task_id)
     await desk.store.get(found)
-    path = desk.project.task_log(found)
     if follow:
         if desk.followers >= MAX_FOLLOWERS:
             return problem(503, "too many follow logs already", retry_after=5)
-        lines = follow_log(desk, found, attempt)
+        host = await elsewhere.holder(desk, found)
+        lines = (
+            follow_log(desk, found, attempt)
+            if host is None
+            else _followed(desk, host, found, attempt)
+        )
         return StreamingResponse(lines, media_type="application/x-ndjson")
-    return StreamingResponse(_as_list(path, attempt), media_type="application/json")
+    hosts = await elsewhere.sources(desk, found)
+    records = elsewhere.printed(desk.project.task_log(found), found, hosts)
+    return StreamingResponse(_as_list(records, attempt), media_type="application/json")
 
 
-def _as_list(path: str, attempt: int | None) -> Iterator[bytes]:
+async def _followed(
+    desk: Desk, host: Host, task_id: str, attempt: int | None
+) -> AsyncIterator[bytes]:
+    """The same from another host."""
+    desk.followers += 1
+    try:
+        records = peers.log_lines(host, task_id, follow=True)
+        while (record := await asyncio.to_thread(next, records, None)) is not None:
+            if attempt in (None, record.attempt):
+                yield line(record) + b"\n"
+    finally:
+        desk.followers -= 1
+
+
+def _as_list(records: Iterator[Record], attempt: int | None) -> Iterator[bytes]:
     """A JSON array, a part at a time: a log may be large."""
     yield b"["
     first = True
-    for record in read(path):
+    for record in records:
         if attempt in (None, record.attempt):
-            yield (b"" if first else b",\n") + _line(record)
+            yield (b"" if first else b",\n") + line(record)
             first = False
     yield b"]"
 
 
-async def follow_log(desk: Desk, task_id: str, attempt: int | None) -> AsyncIterator[bytes]:
-    """Lines as they come, until the task is finished and everything was read."""
+async def follow_log(
+    desk: Desk, task_id: str, attempt: int | None, *, beats: bool = False
+) -> AsyncIterator[bytes]:
+    """Lines as they come, until the task is finished and everything was read.
+
+    `beats` are empty lines in between, for a reader that wants to know whether we are there.
+    """
     desk.followers += 1
     rest = FIRST_REST
     try:
@@ -73,9 +100,11 @@ async def follow_log(desk: Desk, task_id: str, attempt: int | None) -> AsyncIter
                 lines = await asyncio.to_thread(_poll, tail, ended)
                 wanted = [each for each in lines if attempt in (None, each.attempt)]
                 if wanted:
-                    yield b"".join(_line(each) + b"\n" for each in wanted)
+                    yield b"".join(line(each) + b"\n" for each in wanted)
                 elif ended and not lines:
                     return
+                elif beats:
+                    yield b"\n"
                 rest = FIRST_REST if lines else min(rest * 1.5, LONGEST_REST)
                 if not ended:
                     await asyncio.sleep(rest)
@@ -88,7 +117,8 @@ def _poll(tail: Tail, ended: bool) -> list[Record]:
     return lines if lines or not ended else tail.finish()
 
 
-def _line(record: Record) -> bytes:
+def line(record: Record) -> bytes:
+    """One line of a log as JSON."""
     return msgspec.json.encode(log_view(record))
 
 
@@ -101,13 +131,18 @@ def _line(record: Record) -> bytes:
 )
 async def patch(desk: AtDesk, task_id: TaskId) -> Response:
     """What the task changed."""
-    return _file(desk, await desk.task(task_id), PATCH, "text/x-diff")
+    found = await desk.task(task_id)
+    if (host := await elsewhere.holder(desk, found)) is not None:
+        return await elsewhere.passed_on(host, f"{found}/patch", "text/x-diff")
+    return file_answer(desk, found, PATCH, "text/x-diff")
 
 
 @router.get("/{task_id}/artifacts", responses=says(list[str], 404, 409))
 async def artifacts(desk: AtDesk, task_id: TaskId) -> Response:
     """The files that the task left."""
     found = await desk.task(task_id)
+    if (host := await elsewhere.holder(desk, found)) is not None:
+        return answer(await asyncio.to_thread(peers.artifact_names, host, found))
     return answer(await asyncio.to_thread(artifact_names, desk.project.artifacts_dir(found)))
 
 
@@ -129,7 +164,11 @@ async def artifact(
     name: Annotated[str, Path(pattern=r"^[^\x00]{1,4096}$")],
 ) -> Response:
     """One file that the task left."""
-    return _file(desk, await desk.task(task_id), name, "application/octet-stream")
+    found = await desk.task(task_id)
+    if (host := await elsewhere.holder(desk, found)) is not None:
+        what = f"{found}/artifacts/{name}"
+        return await elsewhere.passed_on(host, what, "application/octet-stream")
+    return file_answer(desk, found, name, "application/octet-stream")
 
 
 def artifact_names(folder: str) -> list[str]:
@@ -143,7 +182,8 @@ def artifact_names(folder: str) -> list[str]:
     return sorted(found)
 
 
-def _file(desk: Desk, task_id: str, name: str, media_type: str) -> Response:
+def file_answer(desk: Desk, task_id: str, name: str, media_type: str) -> Response:
+    """A file that a task left here."""
     folder = os.path.realpath(desk.project.artifacts_dir(task_id))
     path = os.path.realpath(os.path.join(folder, name))
     # A task can leave a link to anywhere, and a caller can ask for anything.

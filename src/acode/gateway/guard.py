@@ -21,6 +21,7 @@ MISTAKES = (1.0, 30.0)
 
 OPEN = frozenset({"/api/workers/health", "/login"})
 """What needs no key: everybody may ask how it is, and the way in must be open."""
+PEERS = "/api/peers/"
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 HEADERS = {
     "x-content-type-options": "nosniff",
@@ -40,9 +41,10 @@ _RAW_HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items
 class Guard:
     """Checks where a request was sent to, where it comes from, its key, its size, its rate."""
 
-    def __init__(self, app: ASGIApp, *, token: str, host: str, clock: Clock) -> None:
+    def __init__(self, app: ASGIApp, *, token: str, peer_key: str, host: str, clock: Clock) -> None:
         self._app = app
         self._token = token
+        self._peer_key = peer_key
         self._cookie = cookie_name(token)
         self._clock = clock
         self._names = _names(host)
@@ -95,7 +97,7 @@ class Guard:
     def _may(self, scope: Scope, headers: Headers) -> bool:
         scheme, _, key = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
-            return same(key.strip(), self._token)
+            return same(key.strip(), self._token) or self._is_peer(scope["path"], key.strip())
         # A browser sends its cookie by itself, whoever made it ask: so only for what changes
         # nothing, and never when another site made it ask. The dashboard acts over its own wire.
         is_page = not scope["path"].startswith(("/api/", "/metrics"))
@@ -104,6 +106,10 @@ class Guard:
         if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
             return False
         return self.is_session(headers)
+
+    def _is_peer(self, path: str, key: str) -> bool:
+        """Whether another host asks, for what it may have."""
+        return path.startswith(PEERS) and same(key, self._peer_key)
 
     def is_session(self, headers: Headers) -> bool:
         """Whether a browser that has logged in is asking."""

@@ -20,6 +20,8 @@ STATUS = {
     "QUEUE-001": 503,
     "QUEUE-003": 507,
     "QUEUE-005": 503,
+    "QUEUE-007": 503,
+    "HOST-001": 502,
     "WORKER-001": 404,
     "WORKER-002": 503,
     "WORKER-003": 500,

@@ -11,7 +11,7 @@ from starlette.routing import WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from acode import __version__
-from acode.gateway import docs, files, login, metrics, problems, queue, tasks, workers
+from acode.gateway import docs, files, login, metrics, peers, problems, queue, tasks, workers
 from acode.gateway.desk import Desk
 from acode.gateway.guard import Guard
 from acode.gateway.stream import EventStream
@@ -37,7 +37,7 @@ def api(desk: Desk) -> FastAPI:
     app.state.desk = desk
     problems.install(app)
     # Tasks before workers: `/api/workers/tasks` is no worker.
-    for module in (tasks, files, workers, queue, metrics, login, docs):
+    for module in (tasks, files, peers, workers, queue, metrics, login, docs):
         app.include_router(module.router)
     app.router.routes.append(WebSocketRoute("/api/events", EventStream(desk).serve))
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
@@ -145,7 +145,8 @@ async def application(desk: Desk, host: str) -> AsyncIterator[ASGIApp]:
     """Everything, guarded."""
     front = Front(desk)
     try:
-        yield Door(Guard(front, token=desk.token, host=host, clock=desk.clock))
+        keys = {"token": desk.token, "peer_key": desk.peer_key}
+        yield Door(Guard(front, **keys, host=host, clock=desk.clock))
     finally:
         await front.close()
         await desk.close()

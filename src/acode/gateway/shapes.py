@@ -61,6 +61,13 @@ class Answer(BaseModel):
     model_config = ConfigDict(extra="allow")
 
 
+_REVISION = (
+    r"^(@|[A-Za-z0-9_][A-Za-z0-9_+-]*([./][A-Za-z0-9_+-]+)*)"
+    r"([~^][0-9]{0,6}|\^\{[a-z]{0,9}\}|@\{[ -z|~]{1,50}\})*$"
+)
+"""Names of branches, tags and commits, and git's ways to go on from there."""
+
+
 class Problem(Answer):
     """What went wrong and what to do about it."""
 
@@ -108,7 +115,7 @@ class NewTask(Asked):
     dependencies: Annotated[list[Prefix], Field(max_length=1000)] = []
     mode: Annotated[Mode | None, Field(strict=False)] = None
     workspace: Annotated[WorkspaceKind | None, Field(strict=False)] = None
-    base: Annotated[str, Field(pattern=r"^[!-,.-~][ -~]{0,199}$")] | None = None
+    base: Annotated[str, Field(max_length=200, pattern=_REVISION)] | None = None
     cwd: Inside | None = None
     artifacts: Annotated[list[Inside], Field(max_length=100)] = []
     delaySeconds: Annotated[float, Field(ge=0, le=315_360_000)] = 0.0  # noqa: N815
@@ -177,6 +184,7 @@ class WorkerShape(Answer):
     restarts: Number
     containerId: str | None  # noqa: N815
     resources: Usage
+    host: str
 
 
 class PoolShape(Answer):
@@ -194,6 +202,8 @@ class PoolShape(Answer):
     resources: Usage
     backpressure: str | None
     apiUrl: str | None  # noqa: N815
+    host: str | None
+    hosts: list[dict[str, Any]]
     workers: list[WorkerShape]
 
 

@@ -1,5 +1,6 @@
 """`/api/workers/tasks`: adding, listing, showing, cancelling, retrying."""
 
+import asyncio
 from typing import Annotated, Any
 
 import msgspec
@@ -42,6 +43,7 @@ async def submit(desk: Desk, task: dict[str, Any], actor: str = ACTOR) -> Added:
         drafts, new_id=lambda: new_id(desk.clock.now()), resolve=desk.store.resolve
     )
     size = desk.settings.tasks.queue_size
+    wanted = await asyncio.to_thread(desk.pinned, wanted)
     added = await desk.store.add(wanted, actor=actor, queue_size=size)
     desk.ring()
     return added[0]

@@ -58,7 +58,7 @@ def _health(pool: View, sound: int, error: int) -> str:
 @router.get("", responses=says(shapes.PoolShape))
 async def pool(desk: AtDesk) -> Response:
     """The pool: the same as `worker status --json`."""
-    return answer(await desk.pool())
+    return answer(await desk.all_pools())
 
 
 @router.post("/scale", responses=says(shapes.Scaled, 504))
@@ -118,7 +118,7 @@ async def metrics(desk: AtDesk, worker_id: WorkerId) -> Response:
 
 async def _worker(desk: Desk, text: str) -> Any:
     prefix = normalise(text)
-    workers = (await desk.pool())["workers"]
+    workers = (await desk.all_pools())["workers"]
     found = [each for each in workers if prefix and each["id"].startswith(prefix)]
     if not found:
         raise WorkerNotFound(f"no worker has an id that begins with {text!r}")

@@ -15,6 +15,8 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defau
     pid: int
     address: str | None = None
     """Where its gateway answers."""
+    key: str | None = None
+    """With which others read what tasks left there. Never shown."""
     runs: dict[str, Any] = {}
     """What it runs, in words for people: mode, version, directory."""
 

@@ -53,6 +53,8 @@ class TaskSpec(
     mode: Mode | None = None
     workspace: WorkspaceKind | None = None
     base: str | None = None
+    base_commit: str | None = None
+    """What `base` meant when the task was added, where several machines have to agree on it."""
     cwd: str | None = None
     artifacts: tuple[str, ...] = ()
     key: str | None = None
@@ -73,6 +75,14 @@ class Submission(msgspec.Struct, frozen=True, gc=False):
     spec: TaskSpec
 
 
+class Push(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """What became of a result branch at the remote that the settings name."""
+
+    remote: str
+    problem: str | None = None
+    """Why it is not there yet."""
+
+
 class Result(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
     """What an attempt left behind."""
 
@@ -85,6 +95,7 @@ class Result(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_default
     value: Any = None
     agent: AgentRun | None = None
     """What a coding agent said of its run."""
+    push: Push | None = None
 
 
 class CancelWish(StrEnum):
@@ -155,6 +166,8 @@ class Lease(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     number: int
     token: str
     worker_id: str
+    ran_on: str | None = None
+    """The host that fell silent while it held this lease, if one did."""
     steps: dict[str, Any] = {}
     """Checkpoint of the attempts before: finished steps and their values."""
 

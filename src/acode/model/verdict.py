@@ -57,3 +57,5 @@ class Report(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     verdict: Verdict
     usage: Usage | None = None
     actor: str = "daemon"
+    ran_on: str | None = None
+    """The host that it ran on, where another one writes down that it was lost."""

@@ -125,6 +125,7 @@ TEXT = """\
 
 #results:                         # what tasks have changed
 #  author: acode <acode@localhost>   # of the commits on the branches acode/<task-id>
+#  push: null                     # a remote, e.g. origin: branches are pushed there
 #  keepBranchDays: 0              # branches of finished tasks; 0: until you remove them
 #  keepArtifactDays: 0            # patches and artifacts likewise
 

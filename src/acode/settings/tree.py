@@ -273,6 +273,8 @@ class Results(Section, frozen=True):
             extra={"expected": "a name and an address: Name <name@example.org>"},
         ),
     ] = "acode <acode@localhost>"
+    push: Text | None = None
+    """The remote that branches are pushed to."""
     keep_branch_days: Days = 0
     """0: until the user removes them."""
     keep_artifact_days: Days = 0
@@ -282,6 +284,11 @@ class Store(Section, frozen=True):
     """Where the queue is kept."""
 
     url: str | None = None
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several machines can have the queue in common."""
+        return self.url is not None and self.url.startswith(("postgresql://", "postgres://"))
 
 
 class Api(Section, frozen=True):

@@ -21,6 +21,7 @@ from acode.model.task import (
     DeadLetter,
     Lease,
     Move,
+    Push,
     Record,
     Submission,
     Task,
@@ -155,6 +156,10 @@ class Store(Protocol):
 
     async def save_step(self, task_id: str, token: str, step: str, value: Any) -> None:
         """Keep the value of a finished step for the attempts to come."""
+        ...
+
+    async def pushed(self, task_id: str, number: int, push: Push) -> None:
+        """Note what became of the branch of a completed attempt; nothing if it is not the last."""
         ...
 
     async def leases(self, host_id: str | None = None) -> list[Lease]:

@@ -8,7 +8,7 @@ from acode.errors import IllegalMove
 from acode.model.ending import Released
 from acode.model.failure import Failure
 from acode.model.state import FINISHED, MOVES, Status
-from acode.model.task import CancelWish, DeadLetter, Submission, Task
+from acode.model.task import CancelWish, DeadLetter, Push, Submission, Task
 from acode.model.verdict import Cancel, Complete, Fail, Release, Report, RetryAt
 
 
@@ -153,3 +153,10 @@ def guard(was: Status, became: Status) -> None:
     """Refuse a move that the table does not have."""
     if became not in MOVES[was]:
         raise IllegalMove(f"a task cannot go from {was} to {became}")
+
+
+def pushed(task: Task, number: int, push: Push) -> Task | None:
+    """A task whose branch has reached its remote, or has not; None if it came to another one."""
+    if task.status is not Status.COMPLETED or task.last_attempt != number or task.result is None:
+        return None
+    return replace(task, result=replace(task.result, push=push))

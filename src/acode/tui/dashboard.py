@@ -96,7 +96,8 @@ class Dashboard(App[None]):
             self.query_one("#head", Static).update(Text(f"{error.code}: {error}", style="red"))
             return
         self.query_one("#head", Static).update(_head(facts))
-        self._fill("#workers", [_worker(each) for each in facts.pool["workers"]])
+        several = len(facts.pool["hosts"]) > 1
+        self._fill("#workers", [_worker(each, several) for each in facts.pool["workers"]])
         self._fill("#tasks", [_task(facts, each) for each in range(len(facts.tasks))])
         fits = f" that fit {self._text!r}" if self._text else ""
         self.query_one("#tasks").border_title = f"newest tasks{fits}"
@@ -243,10 +244,11 @@ def _head(facts: Facts) -> Text:
     return text
 
 
-def _worker(worker: View) -> tuple[str, list[str | Text]]:
+def _worker(worker: View, several: bool) -> tuple[str, list[str | Text]]:
     used = worker["resources"]
+    where = f" on {worker['host']}" if several else ""
     return worker["id"], [
-        f"…{worker['id'][-8:]}",
+        f"…{worker['id'][-8:]}{where}",
         _coloured(worker["status"]),
         f"{used['cpuPercent']:.0f} %",
         size(round(used["memoryBytes"])),

@@ -6,11 +6,12 @@ from typing import NamedTuple
 from acode.app import App
 from acode.engine.client import ask
 from acode.errors import PoolNotRunning, WorkerTimeout
+from acode.hosts import known_host_id
 from acode.model.task import Record, Task
 from acode.observe.logread import Tail
 from acode.sockets import ring
 from acode.store.base import Counts, Sort, Store, TaskQuery
-from acode.views import View, no_pool_view
+from acode.views import View, no_pool_view, shared_view
 from acode.why import Case, reasons
 
 SHOWN = 200
@@ -45,8 +46,10 @@ class Source:
         try:
             view: View = await asyncio.to_thread(ask, self._app.project.control_socket, "status")
         except (PoolNotRunning, WorkerTimeout):
-            return no_pool_view(counts, self._app.settings.workers.mode)
-        return view
+            view = no_pool_view(counts, self._app.settings.workers.mode)
+        if not self._app.settings.store.is_shared:
+            return view
+        return shared_view(view, await self._store.hosts(), known_host_id(self._app.project))
 
     async def task(self, task_id: str) -> tuple[Record, list[str], list[str]]:
         """One task, why it is where it is, and the last lines that it printed."""

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from acode.clock import Clock, ticks
 from acode.model.ending import (
-    Cancelled,
     Ending,
     Exited,
     Lost,
@@ -37,6 +36,7 @@ from acode.worker.loop import Loop
 from acode.worker.messages import Assignment, Ended, Exceeded, Why, WorkerConfig
 from acode.worker.places import Shelves, checkpoint, fetch_checkpoint, keep_checkpoint
 from acode.worker.reports import Kept, Refused
+from acode.worker.stopping import ending_of
 from acode.worker.warden import Warden
 
 STRAY_GRACE_SECONDS = 0.5
@@ -201,10 +201,10 @@ class Attempt:
 
     def abort(self, why: Why, *, force: bool) -> None:
         """End the command because somebody wants so."""
-        ending = Cancelled() if why is Why.CANCEL else Released("interrupted")
         if self._is_collecting and not force:
             return  # it is over; what it did is worth the wait
-        self.on_remark("W", "cancelled" if why is Why.CANCEL else "interrupted; it will run again")
+        ending, remark = ending_of(why)
+        self.on_remark("W", remark)
         self._stop(ending, force=force)
 
     def _stop(self, ending: Ending | None, *, force: bool) -> None:
@@ -361,6 +361,7 @@ class Attempt:
             artifacts=kept.artifacts,
             branch=kept.branch,
             patch=kept.patch,
+            push=kept.push,
             checks=self._checks,
             agent=self._hook.run if self._hook else None,
             value=self._hook.value if self._hook else None,

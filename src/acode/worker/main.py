@@ -31,11 +31,13 @@ from acode.worker.messages import (
     Exceeded,
     Heartbeat,
     Note,
+    Tenure,
     Why,
     WorkerConfig,
 )
 from acode.worker.places import Shelves
 from acode.worker.spool import Spool
+from acode.worker.tenure import TenureWatch, Urgency
 from acode.worker.wire import BrokenFrame, Frame, FrameReader, FrameType, pack, unpack
 
 ORPHAN_SECONDS = 60.0
@@ -71,6 +73,7 @@ class Worker:
         self._attempt: Attempt | None = None
         self._stewards: set[int] = set()
         """Those of earlier attempts, which still tidy up."""
+        self._tenure = TenureWatch()
         self._unacknowledged: Ended | None = None
         self._heartbeat_at = 0.0
         self._orphan_at = ticks() + ORPHAN_SECONDS
@@ -90,8 +93,9 @@ class Worker:
 
     def _deadline(self) -> float | None:
         times = [self._heartbeat_at if self._daemon else self._orphan_at]
-        if self._attempt is not None and (due := self._attempt.deadline) is not None:
-            times.append(due)
+        if self._attempt is not None:
+            dues = (self._attempt.deadline, self._tenure.deadline)
+            times += [due for due in dues if due is not None]
         return min(times)
 
     def _on_time(self) -> None:
@@ -100,12 +104,19 @@ class Worker:
             due = self._attempt.deadline
             if due is not None and now >= due:
                 self._attempt.on_time()
+            self._heed_tenure(self._attempt)
             self._settle()
         if self._daemon is not None and now >= self._heartbeat_at:
             self._send_heartbeat()
         elif self._daemon is None and self._attempt is None and now >= self._orphan_at:
             self._say("W", "no daemon came back; leaving")
             self._exit = ExitCode.CLEAN
+
+    def _heed_tenure(self, attempt: Attempt) -> None:
+        """End an attempt in time that others may soon begin again elsewhere."""
+        urgency = self._tenure.due()
+        if urgency is not None:
+            attempt.abort(Why.SILENCE, force=urgency is Urgency.NOW)
 
     # The daemon comes and goes.
 
@@ -211,6 +222,7 @@ class Worker:
             self._send(FrameType.ERROR, assignment.token, Note("error", "this worker is busy"))
             return
         self._unacknowledged = None
+        self._tenure.extend(assignment.tenure)
         self._attempt = Attempt(
             assignment,
             self._config,
@@ -249,6 +261,8 @@ class Worker:
                 if attempt is not None and control.token == attempt.assignment.token:
                     found = convert(control.data, Exceeded)
                     attempt.exceeded(found.over, found.action)
+            case Action.EXTEND:
+                self._tenure.extend(convert(control.data, Tenure))
             case Action.SHUTDOWN:
                 self._exit = ExitCode.CLEAN
                 if control.force and self._attempt is not None:

@@ -10,11 +10,20 @@ from acode.model.agent import AgentRules, AgentRun
 from acode.model.ending import Ending, Usage
 from acode.model.failure import Failure
 from acode.model.limits import AttemptLimits, Over, OverLimitAction
-from acode.model.task import WorkspaceKind
+from acode.model.task import Push, WorkspaceKind
 from acode.model.worker import ProcessIdentity
 from acode.runner.cgroup import Place
 from acode.runner.container.seat import Seat, Wanted
 from acode.runner.sandbox import Level, Network
+
+
+class Tenure(msgspec.Struct, frozen=True):
+    """Until when nobody else can have got the tasks of this host."""
+
+    until: float
+    """In seconds since the machine was started; by then nothing of an attempt may be left."""
+    grace: float
+    """So long before that an attempt is asked to end."""
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -39,6 +48,7 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     workspace: WorkspaceKind | None = WorkspaceKind.SCRATCH
     """None: a worktree if there can be one."""
     base: str | None = None
+    base_commit: str | None = None
     checks: tuple[Check, ...] = ()
     artifacts: tuple[str, ...] = ()
     """Patterns of files in the workspace that are kept."""
@@ -55,6 +65,8 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Directories outside of the workspace that this command may write to."""
     is_function: bool = False
     """Whether the command calls a Python function and tells what it gives back."""
+    tenure: Tenure | None = None
+    """How long it may go on unless there is word from the daemon; None is for ever."""
 
     @property
     def is_plain(self) -> bool:
@@ -81,6 +93,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     value: Any = None
     """What a Python handler returned."""
     agent: AgentRun | None = None
+    push: Push | None = None
     setback: str | None = None
     """Why the machine, not the task, kept the command from starting."""
     spent: bool = False
@@ -120,6 +133,7 @@ class Action(StrEnum):
     SHUTDOWN = "shutdown"
     ACKNOWLEDGE = "acknowledge"
     LIMIT = "limit"
+    EXTEND = "extend"
     FORK = "fork"
 
 
@@ -128,6 +142,8 @@ class Why(StrEnum):
 
     CANCEL = "cancel"
     RELEASE = "release"
+    SILENCE = "silence"
+    """Its host could not tell the store in time that it is there."""
 
 
 class Control(msgspec.Struct, frozen=True, kw_only=True):
@@ -184,6 +200,8 @@ class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Where it can make a control group for its attempts."""
     author: str = "acode <acode@localhost>"
     """Who signs the commits that hold what tasks changed."""
+    push: str | None = None
+    """The remote that result branches are pushed to."""
     sandbox: SandboxRules = SandboxRules()
     blocked_commands: tuple[str, ...] = ()
     """Patterns of the user, beside the list of acode's own."""
@@ -198,6 +216,11 @@ class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True):
     def run_dir(self) -> str:
         """Sockets, spools and temporary directories."""
         return f"{self.agent_dir}/run"
+
+    @property
+    def undelivered(self) -> str:
+        """Notes about branches that are still to be pushed."""
+        return os.path.join(self.run_dir, "push")
 
     @property
     def home(self) -> str:

@@ -7,6 +7,7 @@ import msgspec
 
 from acode.model.ending import Usage
 from acode.model.failure import Failure
+from acode.model.task import Push
 from acode.worker.wire import BodyReader, wrap
 
 
@@ -58,6 +59,7 @@ class Kept(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     artifacts: tuple[str, ...] = ()
     branch: str | None = None
     patch: str | None = None
+    push: Push | None = None
     problem: str | None = None
     """Why the result could not be kept."""
 

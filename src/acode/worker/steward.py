@@ -13,7 +13,7 @@ from typing import Literal, NoReturn
 
 from acode.errors import AcodeError, InvalidTask, WorkspaceFailed
 from acode.model.failure import Category, Failure, FailureCode
-from acode.model.task import WorkspaceKind
+from acode.model.task import Push, WorkspaceKind
 from acode.runner.artifacts import gather, keep_staged
 from acode.runner.children import Tree
 from acode.runner.container.seat import Seat
@@ -40,6 +40,7 @@ from acode.worker.reports import (
     tell,
 )
 from acode.workspace.base import CommitText, Order, Workspace
+from acode.workspace.delivery import Parcel, deliver
 from acode.workspace.opening import open_workspace
 
 
@@ -171,6 +172,8 @@ class Steward:
             project_root=config.project_root,
             trees=config.trees,
             base=task.base,
+            commit=task.base_commit,
+            remote=config.push,
             strategy=self._strategy(),
             warm=config.warm,
             copy_ignored=config.copy_ignored,
@@ -252,7 +255,20 @@ class Steward:
             return Kept(problem=str(error))
         for name in found.left_out:
             self._tell(Remark("W", f"{name} is not part of the result: it cannot be kept"))
-        return Kept(artifacts=artifacts, branch=found.branch, patch=found.patch)
+        push = self._push(found.branch) if found.branch and self._config.push else None
+        return Kept(artifacts=artifacts, branch=found.branch, patch=found.patch, push=push)
+
+    def _push(self, branch: str) -> Push:
+        """Before the task counts as done: whoever comes next may begin where this branch ends."""
+        task, config = self._task, self._config
+        remote = config.push or ""
+        parcel = Parcel(task_id=task.task_id, number=task.number, branch=branch, remote=remote)
+        push = deliver(parcel, config.project_root, config.undelivered)
+        if push.problem is None:
+            self._tell(Remark("I", f"{branch} is pushed to {remote}"))
+        else:
+            self._tell(Remark("W", f"{branch} is not pushed, which is tried again: {push.problem}"))
+        return push
 
     def _keep_files(self, workspace: Workspace, final: str) -> tuple[str, ...]:
         most = self._config.max_artifact_mb * 1024 * 1024

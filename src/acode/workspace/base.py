@@ -32,6 +32,10 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     """The worker: while it lives, nobody else touches the workspace."""
     base: str | None = None
     """The commit to begin with, in any words of git; HEAD if nothing is said."""
+    commit: str | None = None
+    """What that was when the task was added: every machine begins with the same."""
+    remote: str | None = None
+    """Where a commit is fetched from that is not here; None is `origin`, or the only one."""
     strategy: Strategy = "auto"
     warm: int = 2
     """How many ready trees are kept."""

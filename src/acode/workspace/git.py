@@ -1,6 +1,7 @@
 """Calling git so that nobody else's settings, hooks or language come into it."""
 
 import os
+import select
 import shutil
 import signal
 from collections.abc import Mapping, Sequence
@@ -28,6 +29,10 @@ class GitFailed(WorkspaceFailed):
     """Git refused something; its own words are the message."""
 
 
+class GitTooSlow(WorkspaceFailed):
+    """Git did not come to an end in time."""
+
+
 def run(
     arguments: Sequence[str],
     variables: Mapping[str, str],
@@ -48,15 +53,23 @@ def attempt(
     *,
     stdin: bytes = b"",
     stdout: int | None = None,
+    seconds: float | None = None,
 ) -> tuple[int, bytes, bytes]:
-    """Run git; its exit code, its output, and what it said besides."""
+    """Run git; its exit code, its output, and what it said besides.
+
+    With a bound it gets a session of its own: without a terminal nobody can be asked for anything.
+    """
     # Files in memory: unlike with pipes, nobody can wait for the other for ever.
     given, taken, said = (os.memfd_create(name) for name in ("stdin", "stdout", "stderr"))
     try:
         if stdin:
             _write_all(given, stdin)
             os.lseek(given, 0, os.SEEK_SET)
-        code = _wait(_spawn(arguments, variables, (given, stdout or taken, said)))
+        descriptors = (given, stdout or taken, said)
+        if seconds is None:
+            code = _wait(_spawn(arguments, variables, descriptors))
+        else:
+            code = _wait_for(_spawn(arguments, variables, descriptors, alone=True), seconds)
         return code, _content(taken), _content(said)
     finally:
         for descriptor in (given, taken, said):
@@ -64,7 +77,11 @@ def attempt(
 
 
 def _spawn(
-    arguments: Sequence[str], variables: Mapping[str, str], descriptors: tuple[int, int, int]
+    arguments: Sequence[str],
+    variables: Mapping[str, str],
+    descriptors: tuple[int, int, int],
+    *,
+    alone: bool = False,
 ) -> int:
     settings = [word for setting in OURS for word in ("-c", setting)]
     return os.posix_spawn(
@@ -74,6 +91,7 @@ def _spawn(
         file_actions=[(os.POSIX_SPAWN_DUP2, fd, place) for place, fd in enumerate(descriptors)],
         setsigmask=(),
         setsigdef=_CHANGED_SIGNALS,
+        setsid=alone,
     )
 
 
@@ -86,6 +104,28 @@ def _wait(pid: int) -> int:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
         raise
+
+
+def _wait_for(pid: int, seconds: float) -> int:
+    """Wait for the leader of a session; after that long it goes with all that it has started."""
+    watch = os.pidfd_open(pid)
+    try:
+        _expect(watch, seconds)
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    except BaseException:
+        with suppress(ProcessLookupError, ChildProcessError):
+            os.killpg(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        raise
+    finally:
+        os.close(watch)
+
+
+def _expect(watch: int, seconds: float) -> None:
+    poll = select.poll()
+    poll.register(watch, select.POLLIN)
+    if not poll.poll(seconds * 1000):
+        raise GitTooSlow(f"git did not end within {seconds:g} s")
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

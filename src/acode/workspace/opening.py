@@ -12,7 +12,8 @@ from acode.workspace.entry import new_name, register
 from acode.workspace.including import bring_along
 from acode.workspace.overlay import Overlay, works
 from acode.workspace.plain import Plain, Source
-from acode.workspace.repository import Repository, base_commit, find_repository
+from acode.workspace.remote import base_commit
+from acode.workspace.repository import Repository, find_repository
 from acode.workspace.scratch import InProject, Scratch
 from acode.workspace.state import Record, State, directory_of
 from acode.workspace.warm import Warm
@@ -44,7 +45,8 @@ def _open(order: Order) -> Workspace:
     repository = find_repository(order.project_root)
     if repository is None:
         return _without_worktree(order, f"{order.project_root} is in no git repository")
-    base = repository.head() if order.base is None else base_commit(repository, order.base)
+    word = order.commit or order.base
+    base = repository.head() if word is None else base_commit(repository, word, order.remote)
     if base is None:
         return _without_worktree(order, f"{repository.top} has no commit yet")
     return _open_worktree(order, repository, base)

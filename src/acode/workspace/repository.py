@@ -5,7 +5,6 @@ import re
 
 import msgspec
 
-from acode.errors import InvalidTask
 from acode.workspace.files import read_bytes
 from acode.workspace.git import NOBODYS_SETTINGS, attempt, run
 
@@ -71,17 +70,6 @@ def find_repository(project_root: str) -> Repository | None:
         if above == here:
             return None
         here = above
-
-
-def base_commit(repository: Repository, word: str) -> str:
-    """The commit that a user's word means. Raises InvalidTask."""
-    commit = repository.commit_of(word)
-    if commit is None:
-        raise InvalidTask(
-            f"{word!r} is no commit of {repository.top}",
-            hint="name a branch, a tag or a commit that is there; fetch it first if it is not",
-        )
-    return commit
 
 
 def is_commit_id(text: str) -> bool:

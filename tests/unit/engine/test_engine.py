@@ -15,6 +15,7 @@ from acode.clock import Deadline, SystemClock
 from acode.engine.daemon import Daemon
 from acode.engine.engine import Engine
 from acode.errors import PoolNotRunning
+from acode.hosts import my_host_id
 from acode.ids import new_id
 from acode.model.event import (
     PoolEvent,
@@ -28,6 +29,7 @@ from acode.model.event import (
     WorkerStatusChanged,
     WorkerStopped,
 )
+from acode.model.host import Host
 from acode.model.state import Status, WorkerStatus
 from acode.model.task import Mode, Submission, TaskSpec
 from acode.observe.events import Events
@@ -76,7 +78,8 @@ class Stage:
             log_max_bytes=1 << 20,
             log_max_files=2,
         )
-        self.engine = Engine(self.project, settings, config, os.environ, self.clock, events)
+        host = Host(id=my_host_id(self.project, self.clock.now()), name="a", boot_id="b", pid=1)
+        self.engine = Engine(self.project, settings, config, os.environ, self.clock, events, host)
 
     async def add(self, command: str) -> str:
         task = Submission(new_id(self.clock.now()), TaskSpec(title="it", command=command))
@@ -290,7 +293,7 @@ async def test_a_daemon_that_is_about_to_leave_says_so(tmp_path: Path) -> None:
     store = SqliteStore.open(str(tmp_path / "queue.db"), SystemClock(), grouped=False)
     await store.close()
     daemon = Daemon.__new__(Daemon)
-    daemon._engine = cast("Engine", SimpleNamespace(store=store))
+    daemon._engine = cast("Engine", SimpleNamespace(counts=store.counts))
     daemon._stopping = asyncio.Event()
     daemon._stopping.set()
     with pytest.raises(PoolNotRunning):

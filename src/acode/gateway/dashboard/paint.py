@@ -51,19 +51,20 @@ def tiles(pairs: Iterable[tuple[str, str, str]]) -> str:
     return f'<dl class="tiles" style="margin:0">{"".join(cells)}</dl>'
 
 
-def worker_cards(workers: Sequence[View], titles: dict[str, str]) -> str:
-    """The workers as a grid."""
-    return f'<ul class="workers">{"".join(_worker(each, titles) for each in workers)}</ul>'
+def worker_cards(workers: Sequence[View], titles: dict[str, str], *, several: bool) -> str:
+    """The workers as a grid, with their host where there are several."""
+    cards = (_worker(each, titles, each["host"] if several else "") for each in workers)
+    return f'<ul class="workers">{"".join(cards)}</ul>'
 
 
-def _worker(worker: View, titles: dict[str, str]) -> str:
+def _worker(worker: View, titles: dict[str, str], host: str) -> str:
     task, used = worker["currentTaskId"], worker["resources"]
     doing = "waits for a task"
     if task:
         doing = f'<a href="/tasks/{task}">{escape(titles.get(task) or str(task))}</a>'
     return (
         f'<li class="worker"><header><code title="worker-{worker["id"]}">'
-        f"…{worker['id'][-8:]}</code>{badge(worker['status'])}</header>"
+        f"…{worker['id'][-8:]}</code>{escape(host)}{badge(worker['status'])}</header>"
         f'<p>{doing}</p><p class="figures"><span>{used["cpuPercent"]:.0f} % cpu</span>'
         f"<span>{size(round(used['memoryBytes']))}</span>"
         f"<span>{worker['tasksCompleted']:,} done</span>"

@@ -84,7 +84,7 @@ class PoolPage:
 
     async def _refresh(self) -> None:
         desk = self._desk
-        pool, counts = await desk.pool(), await desk.store.counts()
+        pool, counts = await desk.all_pools(), await desk.store.counts()
         now = desk.clock.now()
         health = health_view(pool, counts, now)
         self._pause.set_text("Resume" if counts.paused else "Pause")
@@ -102,7 +102,7 @@ class PoolPage:
             return _empty("No workers.")
         running = TaskQuery(statuses=(Status.RUNNING,), limit=1000)
         titles = {task.id: label(task.spec)[:80] for task in await self._desk.store.find(running)}
-        return worker_cards(pool["workers"], titles)
+        return worker_cards(pool["workers"], titles, several=len(pool["hosts"]) > 1)
 
     async def _draw(self) -> None:
         samples = (await self._desk.daemon.ask("figures"))["samples"]
@@ -143,6 +143,8 @@ def _notes(pool: View, counts: Counts) -> list[str]:
         found.append("The queue is paused: nothing new is started.")
     if pool["backpressure"]:
         found.append(f"Nothing is started at the moment: {pool['backpressure']}")
+    lost = [each["name"] for each in pool["hosts"] if each.get("lostAt")]
+    found += [f"{name} fell silent: its tasks run elsewhere." for name in lost]
     for each in pool["circuits"]:
         where = f" of {each['workstreamId']}" if each["workstreamId"] else ""
         found.append(

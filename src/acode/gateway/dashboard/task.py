@@ -11,6 +11,7 @@ from acode.errors import AcodeError
 from acode.gateway.dashboard.frame import ACTOR, REFRESH_SECONDS, attempt, every, html, page
 from acode.gateway.dashboard.paint import badge, diff, facts, log_line, moment, timeline
 from acode.gateway.desk import Desk
+from acode.gateway.elsewhere import lines_elsewhere
 from acode.gateway.files import PATCH, artifact_names
 from acode.gateway.tasks import explained
 from acode.human import span
@@ -102,6 +103,9 @@ class TaskPage:
         return f'<h2>Why</h2><ul class="plain">{items}</ul>'
 
     async def _read_log(self, finished: bool) -> None:
+        if (lines := await lines_elsewhere(self._desk, self._id)) is not None:
+            self._show_all(lines)
+            return
         new = await asyncio.to_thread(lambda: list(self._tail.poll(64)))
         if finished and not new:
             new = self._tail.finish()
@@ -111,6 +115,11 @@ class TaskPage:
         if self._shown == "lines" and not self._search.value:
             self._append(new)
         else:
+            self._redraw()
+
+    def _show_all(self, lines: list[Line]) -> None:
+        if len(lines) != len(self._lines) or not self._shown:
+            self._lines = lines[-MAX_LINES:]
             self._redraw()
 
     def _append(self, lines: list[Line]) -> None:
@@ -171,6 +180,7 @@ def _facts(view: View, now: int) -> dict[str, str | None]:
         "Ended": view["completedAt"] and moment(view["completedAt"], now),
         "Took": None if took is None else span(took),
         "Worker": view["workerId"] and f"<code>worker-{view['workerId']}</code>",
+        "Host": view["host"] and escape(view["host"]),
         "Exit code": None if view["exitCode"] is None else str(view["exitCode"]),
         "Error": error and escape(f"{error['code']}: {error['message']}"),
         "Hint": error and escape(error["hint"]),

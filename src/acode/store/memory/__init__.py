@@ -12,7 +12,7 @@ from acode.errors import AmbiguousId, LeaseLost, TaskNotFound, UsageError
 from acode.ids import is_prefix, normalise
 from acode.model.priority import Priority
 from acode.model.state import FINISHED, Status
-from acode.model.task import Attempt, DeadLetter, Lease, Move, Record, Submission, Task
+from acode.model.task import Attempt, DeadLetter, Lease, Move, Push, Record, Submission, Task
 from acode.model.verdict import Report
 from acode.store import transitions
 from acode.store.admission import admit
@@ -155,6 +155,11 @@ class MemoryStore(Hosting):
         # A copy by way of JSON, as a durable store would make it.
         kept = msgspec.json.decode(msgspec.json.encode(value))
         entry.steps[step] = (kept, self._clock.now())
+
+    async def pushed(self, task_id: str, number: int, push: Push) -> None:
+        """Note what became of the branch of a completed attempt."""
+        entry = self._entry(task_id)
+        entry.task = transitions.pushed(entry.task, number, push) or entry.task
 
     async def leases(self, host_id: str | None = None) -> list[Lease]:
         """Every lease that is out, or those of one host."""

@@ -133,7 +133,7 @@ def _attempt_row(one: _Ended) -> Row:
         text(report.ending),
         text(failure),
         text(report.usage),
-        before.host_id,
+        report.ran_on or before.host_id,
     )
 
 

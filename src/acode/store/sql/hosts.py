@@ -58,7 +58,8 @@ def expire(tx: Transaction, host_id: str) -> list[Lease]:
 
 def _taken(row: Row, token: str, host_id: str) -> Lease:
     lease = lease_from(row)
-    return replace(lease, token=token, task=replace(lease.task, host_id=host_id))
+    ran_on = lease.task.host_id
+    return replace(lease, token=token, ran_on=ran_on, task=replace(lease.task, host_id=host_id))
 
 
 def leave(tx: Transaction, host_id: str) -> None:

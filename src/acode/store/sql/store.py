@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from acode.clock import Clock
 from acode.errors import StoreUnusable
 from acode.model.host import Host, HostState
-from acode.model.task import DeadLetter, Lease, Move, Record, Submission, Task
+from acode.model.task import DeadLetter, Lease, Move, Push, Record, Submission, Task
 from acode.model.verdict import Report
 from acode.store.base import Added, Claim, Counts, TaskQuery, Tidied
 from acode.store.sql import hosts, reads, wishes
@@ -14,7 +14,7 @@ from acode.store.sql.attempts import Finish, finish
 from acode.store.sql.claims import claim
 from acode.store.sql.hosts import Joining, Renewal
 from acode.store.sql.intake import Addition, add
-from acode.store.sql.wishes import StepValue, Wish, each
+from acode.store.sql.wishes import Pushed, StepValue, Wish, each
 from acode.store.sql.writer import Book, Demand, Write, Writer
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ _retry = each(wishes.retry)
 _drop = each(wishes.drop)
 _pause = each(wishes.pause)
 _save_step = each(wishes.save_step)
+_pushed = each(wishes.pushed)
 _archive = each(wishes.archive)
 _forget_orphaned_steps = each(wishes.forget_orphaned_steps)
 _join = each(hosts.join)
@@ -98,6 +99,10 @@ class SqlStore:
     async def save_step(self, task_id: str, token: str, step: str, value: Any) -> None:
         """Keep the value of a finished step."""
         await self._write(_save_step, StepValue(task_id, token, step, value))
+
+    async def pushed(self, task_id: str, number: int, push: Push) -> None:
+        """Note what became of the branch of a completed attempt."""
+        await self._write(_pushed, Pushed(task_id, number, push))
 
     async def leases(self, host_id: str | None = None) -> list[Lease]:
         """Every lease that is out, or those of one host."""

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from acode.errors import AcodeError, LeaseLost, TaskNotFound
 from acode.model.state import FINISHED, Status
-from acode.model.task import Record, Task
+from acode.model.task import Push, Record, Task
 from acode.store import transitions
 from acode.store.base import Tidied
 from acode.store.sql.reads import record
@@ -64,6 +64,14 @@ class StepValue(NamedTuple):
     token: str
     step: str
     value: Any
+
+
+class Pushed(NamedTuple):
+    """One call of `pushed`."""
+
+    task_id: str
+    number: int
+    push: Push
 
 
 def cancel(tx: Transaction, wish: Wish) -> Task:
@@ -129,6 +137,13 @@ def save_step(tx: Transaction, wish: StepValue) -> None:
         raise LeaseLost(f"the attempt of task {wish.task_id} is not current")
     value = text(wish.value) or "null"
     tx.run("save_step", task_id=wish.task_id, step=wish.step, value=value, now=tx.now)
+
+
+def pushed(tx: Transaction, done: Pushed) -> None:
+    """Note what became of the branch that the task came to."""
+    task, seq = _task(tx, done.task_id)
+    if (now := transitions.pushed(task, done.number, done.push)) is not None:
+        tx.put("settle", [settled_row(seq, now)])
 
 
 def archive(tx: Transaction, finished_before: int) -> Tidied:
