@@ -45,6 +45,9 @@ def test_what_a_task_left_elsewhere_is_read_through_that_host(company: Company) 
     assert company.mars.output(task) == "said"
     followed = company.mars.run("task", "logs", task, "--follow")
     assert followed.out == "said\n"
+    (worker, _) = company.venus.workers()
+    refused = company.mars.run("worker", "logs", worker["id"])
+    assert (refused.code, "is on venus" in refused.err) == (1, True), refused
     company.start(company.mars)
     token = (company.mars.agent / "run" / "token").read_text()
     url = company.mars.pool()["apiUrl"]
