@@ -273,5 +273,5 @@ def test_both_stores_do_what_the_model_does() -> None:
 
 @pytest.mark.needs("postgresql")
 def test_postgresql_does_what_the_model_does() -> None:
-    few = settings(max_examples=50, stateful_step_count=40)
+    few = settings(max_examples=25, stateful_step_count=40)
     run_state_machine_as_test(QueueInPostgres, settings=few)

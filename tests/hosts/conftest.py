@@ -120,6 +120,15 @@ class Company:
         finally:
             drive(store.close())
 
+    def unfinished(self) -> int:
+        """How many tasks have not come to their end."""
+        (found,) = self.database.execute(
+            "SELECT count(*) FROM acode.tasks "
+            "WHERE status NOT IN ('completed', 'failed', 'cancelled')",
+            self._name,
+        )
+        return int(found[0])
+
     def record(self, task: str) -> Record:
         return self.records([task])[0]
 

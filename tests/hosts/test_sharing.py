@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from tests.hosts.conftest import Company
+from tests.hosts.conftest import Company, Machine
 from tests.pool.conftest import eventually
+from tests.workspace.kit import git
 
 pytestmark = pytest.mark.needs("postgresql", "network namespaces")
 
@@ -44,6 +45,9 @@ def test_what_a_task_left_elsewhere_is_read_through_that_host(company: Company) 
     assert company.mars.output(task) == "said"
     followed = company.mars.run("task", "logs", task, "--follow")
     assert followed.out == "said\n"
+    (worker, _) = company.venus.workers()
+    refused = company.mars.run("worker", "logs", worker["id"])
+    assert (refused.code, "is on venus" in refused.err) == (1, True), refused
     company.start(company.mars)
     token = (company.mars.agent / "run" / "token").read_text()
     url = company.mars.pool()["apiUrl"]
@@ -94,3 +98,57 @@ def test_a_wish_reaches_the_machine_that_it_concerns(company: Company) -> None:
     assert "paused" in company.venus.run("task", "why", waits).out
     assert company.mars.run("queue", "resume").code == 0
     assert company.mars.wait(waits).code == 0
+
+
+def test_every_machine_begins_with_the_commit_that_was_meant(company: Company) -> None:
+    clones = Clones(company)
+    company.venus.configure(results={"push": "origin"})
+    company.start(company.venus)
+    clones.commit(company.mars, "new", "from mars\n")
+    meant = clones.head(company.mars)
+    assert clones.head(company.venus) != meant
+    first = company.mars.add("cat new; echo more > more")
+    unpushed = clones.commit(company.mars, "newer", "not pushed\n", push=False)
+    second = company.mars.add("true")
+    assert company.mars.wait(first).code == 0
+    assert company.venus.output(first) == "from mars"
+    assert company.mars.show(first)["baseCommit"] == meant
+    assert company.mars.run("task", "diff", first).out.count("+more") == 1
+    assert company.mars.wait(second).code == 1
+    error = company.mars.show(second)["error"]
+    assert error["code"] == "INVALID_TASK"
+    assert unpushed in error["message"]
+    assert "push it to origin" in error["hint"]
+    # What was done on one machine is where another one begins.
+    company.venus.stop()
+    company.start(company.pluto)
+    then = company.pluto.add("cat more", "--base", f"acode/{first}", "--after", first)
+    assert company.pluto.wait(then).code == 0
+    assert company.pluto.output(then) == "more"
+
+
+class Clones:
+    """One repository, and a clone of it on each machine."""
+
+    def __init__(self, company: Company) -> None:
+        self._bare = company.mars.root.parent / "remote.git"
+        git(self._bare.parent, "init", "-q", "--bare", "-b", "main", str(self._bare))
+        for number, machine in enumerate(company.machines.values()):
+            git(machine.root, "init", "-q", "-b", "main")
+            git(machine.root, "remote", "add", "origin", str(self._bare))
+            if number == 0:
+                self.commit(machine, "README", "hello\n")
+            else:
+                git(machine.root, "fetch", "-q")
+                git(machine.root, "reset", "-q", "--hard", "origin/main")
+
+    def commit(self, machine: Machine, name: str, text: str, *, push: bool = True) -> str:
+        (machine.root / name).write_text(text)
+        git(machine.root, "add", name)
+        git(machine.root, "commit", "-q", "-m", name)
+        if push:
+            git(machine.root, "push", "-q", "origin", "main")
+        return self.head(machine)
+
+    def head(self, machine: Machine) -> str:
+        return git(machine.root, "rev-parse", "HEAD")

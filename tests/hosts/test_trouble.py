@@ -233,3 +233,19 @@ def _is_task(process: psutil.Process) -> bool:
         return "ACODE_ATTEMPT_TOKEN" in process.environ()
     except psutil.Error:
         return False
+
+
+def test_a_pool_is_stopped_without_the_database(company: Company, traces: Traces) -> None:
+    company.start(company.mars)
+    task, machine = begun(company, traces)
+    company.database.stop()
+    assert machine.run("worker", "stop", "--force").code == 0
+    assert not machine.has_daemon()
+    assert not machine.processes()
+    company.database.start()
+    traces.let_go()
+    machine.start()
+    assert machine.wait(task).code == 0
+    record = company.record(task)
+    check(record)
+    assert record.task.attempt_count == 1, "whoever stops a pool burns no attempt"

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from acode.cli.context import Context, drive
+from acode.cli.migrate import MIGRATE
 from acode.cli.parser import Command, Parser
 from acode.engine.client import ask
 from acode.errors import AlreadyThere, PoolNotRunning, StoreDamaged, StoreUnusable, WorkerTimeout
@@ -197,4 +198,5 @@ COMMANDS = (
         ("acode queue backup ~/queue-monday.db",),
         _backup_arguments,
     ),
+    MIGRATE,
 )

@@ -95,7 +95,7 @@ class Membership:
             self._tenure.renewed(asked_at)
             self._recover(asked_at)
             self.tell_workers()
-            self._end([slot for slot, token in held.items() if token not in tokens])
+            self._end([slot for slot, token in held.items() if _has_lost(slot, token, tokens)])
             if asked_at - self._steady_since >= (self._tenure.lease_seconds or 0.0):
                 await self._take_over()
 
@@ -164,3 +164,8 @@ class Membership:
         self._events.emit(PoolNote("warning", note))
         await self._dispatcher.lost(lease, f"{name} fell silent")
         self._bell.ring()
+
+
+def _has_lost(slot: Slot, token: str, held: frozenset[str]) -> bool:
+    """Whether a worker runs what is not ours any more; it may be at its next task by now."""
+    return token not in held and slot.lease is not None and slot.lease.token == token

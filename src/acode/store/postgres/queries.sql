@@ -10,7 +10,9 @@
 coalesce(%(now)s::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint);
 
 -- name: fresh_seqs
-SELECT nextval('acode.tasks_seq_seq') FROM generate_series(1, %(count)s);
+-- None while the queue is being filled by a move.
+SELECT nextval('acode.tasks_seq_seq') FROM generate_series(1, %(count)s)
+WHERE NOT EXISTS (SELECT 1 FROM acode.flags WHERE name = 'moving');
 
 -- name: insert_tasks
 INSERT INTO acode.tasks (seq, id, status, priority, kind, workstream_id, key, created_at, ready_at,
@@ -66,7 +68,7 @@ SELECT sum(n)::bigint FROM acode.tallies WHERE status IN ('pending', 'blocked');
 SELECT 1 FROM acode.flags WHERE name = 'paused';
 
 -- name: claims_are_held
-SELECT 1 WHERE EXISTS (SELECT 1 FROM acode.flags WHERE name = 'paused')
+SELECT 1 WHERE EXISTS (SELECT 1 FROM acode.flags WHERE name IN ('paused', 'moving'))
    OR %(host_id)s::text IS NOT NULL AND NOT EXISTS (
         SELECT 1 FROM acode.hosts
         WHERE id = %(host_id)s AND lost_at IS NULL AND lease_until > {moment});
@@ -451,3 +453,56 @@ SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint;
 -- name: begin_read
 BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
 SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint;
+
+-- name: page
+SELECT {columns} FROM acode.{table} WHERE {behind} ORDER BY {key} LIMIT %(limit)s;
+
+-- name: last_key
+SELECT {key} FROM acode.{table} ORDER BY {backwards} LIMIT 1;
+
+-- name: rows_in
+SELECT count(*) FROM acode.{table};
+
+-- name: wipe
+DELETE FROM acode.{table};
+
+-- name: wipe_flags
+DELETE FROM acode.flags WHERE name <> 'moving';
+
+-- name: moving
+SELECT actor FROM acode.flags WHERE name = 'moving';
+
+-- name: set_moving
+INSERT INTO acode.flags (name, at, actor) VALUES ('moving', %(at)s, %(actor)s);
+
+-- name: unset_moving
+DELETE FROM acode.flags WHERE name = 'moving';
+
+-- name: is_held_by
+SELECT 1 FROM acode.flags WHERE name = 'paused' AND actor = %(actor)s;
+
+-- name: running_tasks
+SELECT count(*) FROM acode.tasks WHERE status = 'running';
+
+-- name: zero_tallies
+DELETE FROM acode.tallies;
+
+-- name: levels_of
+SELECT priority, count(*) FROM acode.tasks WHERE status = {status} GROUP BY priority;
+
+-- name: hosts_in_time
+SELECT count(*) FROM acode.hosts WHERE lost_at IS NULL AND lease_until > {moment};
+
+-- name: freeze
+LOCK TABLE acode.tasks, acode.archive, acode.checkpoints, acode.dead_letter_queue, acode.flags
+IN EXCLUSIVE MODE;
+
+-- name: load
+COPY acode.{table} ({columns}) FROM STDIN;
+
+-- name: renumber
+SELECT setval('acode.history_seq_seq', greatest(%(newest)s, 1), %(newest)s > 0),
+       setval('acode.tasks_seq_seq', greatest(max(seq), 1), max(seq) IS NOT NULL),
+       (SELECT setval('acode.dead_letter_queue_id_seq', greatest(max(id), 1), max(id) IS NOT NULL)
+        FROM acode.dead_letter_queue)
+FROM acode.tasks;

@@ -10,7 +10,7 @@ from psycopg import Connection
 from acode.model.state import Status
 from acode.store.sql.queries import Queries
 from acode.store.sql.rows import Row
-from acode.store.sql.transaction import Transaction
+from acode.store.sql.transaction import Transaction, filling
 
 QUERIES = Queries(os.path.join(os.path.dirname(__file__), "queries.sql"))
 NEAR, FAR = 8, 64
@@ -52,7 +52,8 @@ class PostgresTransaction(Transaction):
 
     def rows(self, statement: str, parameters: dict[str, Any]) -> list[Row]:
         """Every row of a statement that was put together."""
-        return self._connection.execute(statement.encode(), parameters).fetchall()
+        cursor = self._connection.execute(statement.encode(), parameters)
+        return cursor.fetchall() if cursor.description else []
 
     def value(self, name: str, **parameters: Any) -> Any:
         """The first column of the first row; None without one."""
@@ -78,7 +79,10 @@ class PostgresTransaction(Transaction):
 
     def fresh_seqs(self, count: int) -> Iterator[int]:
         """Sequence numbers for new tasks; those that are not used stay unused."""
-        return iter([row[0] for row in self.all("fresh_seqs", count=count)])
+        fresh = [row[0] for row in self.all("fresh_seqs", count=count)]
+        if len(fresh) < count:
+            raise filling()
+        return iter(fresh)
 
     def windows(self, limit: int) -> tuple[int, ...]:
         """A little further than needed, then much further."""
@@ -100,6 +104,21 @@ class PostgresTransaction(Transaction):
         self.run("lose_hosts", id=host_id, now=self._moment)
         self.run("forget_hosts", age=DAY_MS, now=self._moment)
         return self.all("abandoned")
+
+    def freeze(self) -> None:
+        """Let others read and nothing else."""
+        self._connection.execute(statement("freeze"))
+
+    def load(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        """Put rows in as they are."""
+        command = _composed("load", table=table, columns=", ".join(columns))
+        with self._connection.cursor().copy(command) as copy:
+            for row in rows:
+                copy.write_row(row)
+
+    def renumber(self, newest: int) -> None:
+        """Go on counting where the rows end, and the moves at this number."""
+        self.value("renumber", newest=newest)
 
     def damage(self) -> list[str]:
         """Rows that point to nothing."""

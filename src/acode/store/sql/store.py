@@ -20,6 +20,8 @@ from acode.store.sql.writer import Book, Demand, Write, Writer
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
+    from acode.store.sql.moving import Moved, Progress
+
 AGEING_MS = 600_000
 FEW = 10
 """Tasks that take no time worth speaking of."""
@@ -213,6 +215,13 @@ class SqlStore:
             archived += chunk
         forgotten: Tidied = await self._write(_forget_orphaned_steps, steps_before)
         return Tidied(archived=archived, checkpoints=forgotten.checkpoints)
+
+    def move_to(self, target: "SqlStore", progress: "Progress") -> "Moved":
+        """Copy everything to an empty store, in the calling thread."""
+        from acode.store.sql.moving import move
+
+        self._check_open()
+        return move(self._book, target._book, progress)
 
     def describe(self) -> dict[str, Any]:
         """Where the store is, how large, and how old its schema."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from acode.errors import StoreBusy
 from acode.model.state import Status
 from acode.store.sql.rows import Row
 
@@ -75,6 +76,18 @@ class Transaction:
         """The leases of hosts whose time is up, locked for this host, which must be in time."""
         raise NotImplementedError
 
+    def freeze(self) -> None:
+        """Keep everybody else from writing until this is over."""
+        raise NotImplementedError
+
+    def load(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        """Put rows in as they are."""
+        raise NotImplementedError
+
+    def renumber(self, newest: int) -> None:
+        """Go on counting where the rows end, and the moves at this number."""
+        raise NotImplementedError
+
     def damage(self) -> list[str]:
         """What the engine itself finds wrong."""
         raise NotImplementedError
@@ -122,3 +135,11 @@ def tally(levels: Iterable[int]) -> dict[int, int]:
     for level in levels:
         counted[level] = counted.get(level, 0) + 1
     return counted
+
+
+def filling() -> StoreBusy:
+    """Why a queue that is being filled takes nothing from others."""
+    return StoreBusy(
+        "this queue is being filled by acode queue migrate",
+        "wait until it is done; if it was interrupted, run it again",
+    )

@@ -3,7 +3,9 @@
 -- that ends in _one does the same to a single row, at half the price of a set of one.
 
 -- name: next_seq
-SELECT ifnull(max(seq), 0) + 1 FROM tasks;
+-- None while the queue is being filled by a move.
+SELECT CASE WHEN EXISTS (SELECT 1 FROM flags WHERE name = 'moving') THEN NULL
+            ELSE ifnull(max(seq), 0) + 1 END FROM tasks;
 
 -- name: insert_tasks
 INSERT INTO tasks (seq, id, status, priority, kind, workstream_id, key, created_at, ready_at, spec)
@@ -38,7 +40,7 @@ SELECT 1 FROM flags WHERE name = 'paused';
 
 -- name: claims_are_held
 -- Hosts do not matter here: no lease runs out by time.
-SELECT 1 FROM flags WHERE name = 'paused';
+SELECT 1 FROM flags WHERE name IN ('paused', 'moving');
 
 -- name: set_paused
 INSERT INTO flags (name, at, actor) VALUES ('paused', :at, :actor)
@@ -315,3 +317,55 @@ WHERE task_id NOT IN (SELECT id FROM tasks WHERE status = 'failed');
 SELECT id FROM tasks WHERE status = 'blocked' AND NOT EXISTS (
     SELECT 1 FROM dependencies JOIN tasks AS needed ON needed.seq = dependencies.needs
     WHERE dependencies.task = tasks.seq AND needed.status <> 'completed');
+
+-- name: page
+SELECT {columns} FROM {table} WHERE {behind} ORDER BY {key} LIMIT :limit;
+
+-- name: last_key
+SELECT {key} FROM {table} ORDER BY {backwards} LIMIT 1;
+
+-- name: rows_in
+SELECT count(*) FROM {table};
+
+-- name: wipe
+DELETE FROM {table};
+
+-- name: wipe_flags
+DELETE FROM flags WHERE name <> 'moving';
+
+-- name: moving
+SELECT actor FROM flags WHERE name = 'moving';
+
+-- name: set_moving
+INSERT INTO flags (name, at, actor) VALUES ('moving', :at, :actor);
+
+-- name: unset_moving
+DELETE FROM flags WHERE name = 'moving';
+
+-- name: is_held_by
+SELECT 1 FROM flags WHERE name = 'paused' AND actor = :actor;
+
+-- name: running_tasks
+SELECT count(*) FROM tasks WHERE status = 'running';
+
+-- name: zero_tallies
+UPDATE tallies SET n = 0;
+
+-- name: levels_of
+SELECT priority, count(*) FROM tasks WHERE status = {status} GROUP BY priority;
+
+-- name: hosts_in_time
+-- Whoever looks has found out already whether the daemon of this file runs.
+SELECT NULL;
+
+-- name: newest_number
+SELECT seq FROM sqlite_sequence WHERE name = 'history';
+
+-- name: load
+INSERT INTO {table} ({columns}) VALUES ({slots});
+
+-- name: forget_number
+DELETE FROM sqlite_sequence WHERE name = 'history';
+
+-- name: set_number
+INSERT INTO sqlite_sequence (name, seq) VALUES ('history', :newest);

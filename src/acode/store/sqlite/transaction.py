@@ -9,7 +9,7 @@ from typing import Any
 
 from acode.store.sql.queries import Queries
 from acode.store.sql.rows import Row
-from acode.store.sql.transaction import Transaction
+from acode.store.sql.transaction import Transaction, filling
 
 ROWS_PER_STATEMENT = 64
 """Measured: twice as fast as row by row; more rows gain nothing."""
@@ -65,7 +65,10 @@ class SqliteTransaction(Transaction):
 
     def fresh_seqs(self, _count: int) -> Iterator[int]:
         """Sequence numbers for new tasks: nobody else writes meanwhile."""
-        return count(self.value("next_seq"))
+        first = self.value("next_seq")
+        if first is None:
+            raise filling()
+        return count(first)
 
     def windows(self, limit: int) -> tuple[int, ...]:
         """Exactly so far: nobody else claims meanwhile."""
@@ -81,6 +84,19 @@ class SqliteTransaction(Transaction):
     def abandoned(self, _host_id: str) -> list[Row]:
         """None: on one machine, death is proven and no time runs out."""
         return []
+
+    def freeze(self) -> None:
+        """Whoever writes has the file to himself."""
+
+    def load(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        """Put rows in as they are."""
+        slots, names = ", ".join("?" * len(columns)), ", ".join(columns)
+        self._execute_many(_composed("load", table=table, columns=names, slots=slots), rows)
+
+    def renumber(self, newest: int) -> None:
+        """Go on counting the moves at this number; the rest follows the rows."""
+        self.run("forget_number")
+        self.run("set_number", newest=newest)
 
     def damage(self) -> list[str]:
         """What SQLite itself finds wrong with the file."""

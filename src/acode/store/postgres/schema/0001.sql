@@ -81,7 +81,7 @@ CREATE INDEX dependencies_by_task ON acode.dependencies (task);
 
 CREATE TABLE acode.checkpoints (
     task_id  text   COLLATE "C" NOT NULL,
-    step     text   NOT NULL,
+    step     text   COLLATE "C" NOT NULL,
     value    text   NOT NULL,  -- JSON
     saved_at bigint NOT NULL,
     PRIMARY KEY (task_id, step)
@@ -118,7 +118,7 @@ CREATE TABLE acode.tallies (
 ) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0);
 
 CREATE TABLE acode.flags (
-    name  text   PRIMARY KEY,
+    name  text   COLLATE "C" PRIMARY KEY,
     at    bigint NOT NULL,
     actor text   NOT NULL
 );
