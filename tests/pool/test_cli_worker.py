@@ -304,24 +304,28 @@ def test_a_missing_tool_is_named_before_anything_starts(pool_project: PoolProjec
 
 
 @pytest.mark.req("027a-FR-048", "027a-FR-050", "027a-FR-051", "027a-FR-054")
+@pytest.mark.parametrize(
+    "tool", ["frobnicate", pytest.param("dotnet", marks=pytest.mark.req("027a-FR-049"))]
+)
 def test_tools_are_there_for_tasks_and_their_versions_in_the_log(
-    pool_project: PoolProject,
+    pool_project: PoolProject, tool: str
 ) -> None:
+    """Scripts stand in for both tools."""
     tools = pool_project.root / "tools"
     tools.mkdir()
-    (tools / "frobnicate").write_text("#!/bin/sh\necho frobnicate 7.3\n")
-    (tools / "frobnicate").chmod(0o755)
+    (tools / tool).write_text(f"#!/bin/sh\necho {tool} 7.3\n")
+    (tools / tool).chmod(0o755)
     pool_project.env["PATH"] = f"{tools}:{pool_project.env['PATH']}"
-    pool_project.configure(tools={"required": ["git", "frobnicate"]})
+    pool_project.configure(tools={"required": ["git", tool]})
     pool_project.start()
-    eventually(lambda: "frobnicate 7.3" in pool_project.daemon_log())
+    eventually(lambda: f"{tool} 7.3" in pool_project.daemon_log())
     assert "git version " in pool_project.daemon_log()
-    task = pool_project.add("frobnicate && git --version")
+    task = pool_project.add(f"{tool} --version && git --version")
     pool_project.wait(task)
-    assert pool_project.output(task).startswith("frobnicate 7.3\ngit version ")
+    assert pool_project.output(task).startswith(f"{tool} 7.3\ngit version ")
 
 
-@pytest.mark.req("027-ERR-006", "027b-FR-003", "027b-NFR-008", "027b-AC-008")
+@pytest.mark.req("027-FR-029", "027-ERR-006", "027b-FR-003", "027b-NFR-008", "027b-AC-008")
 def test_containers_are_refused_or_replaced_as_the_settings_say(pool_project: PoolProject) -> None:
     pool_project.env["DOCKER_HOST"] = "unix:///nowhere/docker.sock"
     docker = {"fallbackToLocal": False}
@@ -502,6 +506,48 @@ def test_a_task_knows_what_it_is(pool_project: PoolProject) -> None:
     assert env["ACODE_CONFIG_PATH"] == str(pool_project.agent / "config.yml")
     assert env["ACODE_ATTEMPT"] == "1"
     assert {"ACODE_ATTEMPT_TOKEN", "ACODE_ARTIFACTS_DIR", "ACODE_CHECKPOINT"} <= set(env)
+
+
+@pytest.mark.needs("cgroups v1")
+@pytest.mark.req("forge-11")
+def test_the_context_of_a_worker(pool_project: PoolProject) -> None:
+    limits = {"memoryMb": 321, "cpuPercent": 77, "maxProcesses": 44, "maxOpenFiles": 123}
+    pool_project.configure(workers={"limits": limits, "resources": {"overLimitAction": "kill"}})
+    pool_project.start(count=1)
+    (worker,) = pool_project.workers()
+    tell = "echo $ACODE_WORKER_ID; pwd; echo $COLOUR; ulimit -n; echo oh >&2"
+    first = pool_project.add(tell, "--env", "COLOUR=blue")
+    hog = pool_project.add("dd if=/dev/zero of=/dev/null bs=900M count=1")
+    pool_project.wait(first, hog)
+    told = pool_project.output(first).splitlines()
+    assert (told[0], told[2], told[3]) == (worker["id"], "blue", "123")
+    assert told[1].startswith(f"{pool_project.agent}/worktrees/{worker['id']}/")
+    assert "memoryMb, its limit is 321" in pool_project.show(hog)["error"]["message"]
+    # What it ran, in order, with both streams.
+    lines = pool_project.run("worker", "logs", worker["id"], "--format", "json").out.splitlines()
+    seen = [json.loads(line) for line in lines]
+    assert list(dict.fromkeys(line["taskId"] for line in seen if line["taskId"])) == [first, hog]
+    assert {"stdout", "stderr"} <= {line["stream"] for line in seen if line["taskId"] == first}
+
+
+@pytest.mark.req("forge-10")
+def test_the_life_of_a_worker(pool_project: PoolProject) -> None:
+    process = {"restartDelayMs": 10, "killTimeoutSeconds": 1}
+    pool_project.configure(workers={"process": process, "heartbeatIntervalMs": 50})
+    pool_project.start(count=1)
+    (spawned,) = pool_project.workers()
+    assert pool_project.wait(pool_project.add("true")).code == 0
+    aborted = pool_project.hold("aborted")
+    assert pool_project.run("task", "cancel", aborted).code == 0
+    eventually(lambda: pool_project.status(aborted) == "cancelled")
+    eventually(lambda: pool_project.workers()[0]["lastHeartbeat"] > spawned["lastHeartbeat"])
+    os.kill(spawned["pid"], signal.SIGKILL)
+    eventually(lambda: pool_project.workers()[0]["restarts"] == 1)
+    again = eventually(lambda: [w for w in pool_project.workers() if w["status"] == "idle"])
+    assert again[0]["pid"] != spawned["pid"]
+    assert pool_project.wait(pool_project.add("true")).code == 0
+    pool_project.stop()
+    assert not psutil.pid_exists(again[0]["pid"])
 
 
 @pytest.mark.req("027a-FR-005", "027a-FR-006")

@@ -97,7 +97,7 @@ time.sleep(60)
 @BOTH
 @pytest.mark.req("027-FR-056", "027-FR-058", "027-FR-063", "027-FR-064", "forge-18")
 @pytest.mark.parametrize("hog", [ONE, MANY], ids=["one", "many"])
-@pytest.mark.req("027-ERR-005", "027-AC-009")
+@pytest.mark.req("027-ERR-005", "027-AC-009", "027-NFR-007")
 def test_a_memory_hog_is_ended(pool_project: PoolProject, how: str, hog: str) -> None:
     start(pool_project, "kill", how, memoryMb=100)
     with an_unharmed_neighbour(pool_project):
@@ -194,7 +194,7 @@ while not os.path.exists({go!r}):
 
 
 @BOTH
-@pytest.mark.req("027-FR-057", "027-FR-064")
+@pytest.mark.req("027-FR-057", "027-FR-064", "027-NFR-008")
 def test_a_cpu_hog_is_slowed_down(pool_project: PoolProject, how: str) -> None:
     start(pool_project, "throttle", how, cpuPercent=20)
     go = pool_project.root / "go"

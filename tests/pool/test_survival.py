@@ -2,6 +2,7 @@
 
 import os
 import signal
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -213,6 +214,27 @@ def test_a_zygote_that_is_killed_is_missed_by_nobody(
     assert pool_project.zygote.pid != zygote.pid
     for record in records(pool_project.agent, [task, *tasks]):
         check(record)
+
+
+@pytest.mark.req("027a-NFR-008")
+@pytest.mark.parametrize("first", ["tasks", "pool"])
+def test_a_machine_that_shuts_down_loses_no_task(pool_project: PoolProject, first: str) -> None:
+    """It tells every process to end, in whatever order; who cannot wait is started again later."""
+    pool_project.start(count=3)
+    tasks = [pool_project.hold(name) for name in ("one", "two", "three")]
+    waiting = pool_project.add("true")
+    everybody = sorted(pool_project.processes(), key=lambda process: process.pid)
+    for process in everybody if first == "pool" else reversed(everybody):
+        with suppress(psutil.NoSuchProcess):
+            process.terminate()
+    _, alive = psutil.wait_procs(everybody, timeout=60)
+    assert not alive
+    assert {pool_project.status(task) for task in tasks} == {"pending"}
+    for name in ("one", "two", "three"):
+        pool_project.let_go(name)
+    pool_project.start(count=3)
+    assert pool_project.wait(*tasks, waiting).code == 0
+    assert {pool_project.show(task)["attemptCount"] for task in tasks} == {1}
 
 
 def test_a_worker_that_is_asked_to_end_releases_its_task(pool_project: PoolProject) -> None:

@@ -1,9 +1,11 @@
 """What an attempt starts dies with it, and nothing else does."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import psutil
@@ -156,6 +158,19 @@ def test_who_ignores_sigterm_gets_sigkill(pool_project: PoolProject) -> None:
     assert "heard" in pool_project.output(task)
     said = pool_project.run("task", "logs", task, "--format", "json").out
     assert said.index("sent SIGTERM") < said.index("heard") < said.index("sent SIGKILL")
+
+
+@pytest.mark.req("027a-FR-028")
+def test_nobody_is_killed_within_ten_seconds_of_being_asked(pool_project: PoolProject) -> None:
+    pool_project.start(count=1)
+    task = pool_project.add("trap '' TERM; echo ready; while :; do sleep 0.1; done")
+    eventually(lambda: "ready" in pool_project.output(task))
+    pool_project.run("task", "cancel", task)
+    eventually(lambda: pool_project.status(task) == "cancelled")
+    said = pool_project.run("task", "logs", task, "--format", "json").out.splitlines()
+    at = {line["message"]: line["time"] for line in map(json.loads, said)}
+    asked, killed = (datetime.fromisoformat(at[f"sent SIG{name}"]) for name in ("TERM", "KILL"))
+    assert killed - asked >= timedelta(seconds=10)
 
 
 def test_a_stopped_command_can_be_ended(pool_project: PoolProject) -> None:

@@ -223,7 +223,7 @@ class Supervisor:
         code = self._codes.get(slot.process.pid if slot.process else 0)
         if code is None:
             return "it is gone"
-        return f"exit code {code}" if code >= 0 else signal.Signals(-code).name
+        return f"exit code {code}" if code >= 0 else _killed(-code)
 
     def _crashed(self, slot: Slot, reason: str) -> None:
         slot.process, slot.heard_ms = None, 0
@@ -321,3 +321,8 @@ class Supervisor:
             loop.remove_reader(descriptor)
             os.close(descriptor)
         self._watched.clear()
+
+
+def _killed(number: int) -> str:
+    """As a shell counts, which has no other way to tell of signals."""
+    return f"{signal.Signals(number).name}, exit code {128 + number}"

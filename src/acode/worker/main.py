@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from acode.clock import Clock, SystemClock, ticks
 from acode.ids import new_id
+from acode.model.ending import Exited, Released, Signalled
 from acode.observe.log import OutputLog
 from acode.policy.failures import explain
 from acode.runner.identity import myself
@@ -46,6 +47,9 @@ TIDY_SECONDS = 30.0
 """How long stewards may take to tidy up when the worker leaves; the next daemon does the rest."""
 SEND_SECONDS = 5.0
 """A daemon that does not read for that long is as good as gone."""
+DOUBT_SECONDS = 0.5
+"""A machine that shuts down tells everybody to end, within that long and in any order."""
+_ASKED_TO_END = (Signalled(signal.SIGTERM), Exited(ExitCode.TERMINATED))
 
 
 class Worker:
@@ -75,6 +79,8 @@ class Worker:
         """Those of earlier attempts, which still tidy up."""
         self._tenure = TenureWatch()
         self._unacknowledged: Ended | None = None
+        self._doubt_until: float | None = None
+        """When an attempt that somebody else has ended counts as failed."""
         self._heartbeat_at = 0.0
         self._orphan_at = ticks() + ORPHAN_SECONDS
         self._exit: ExitCode | None = None
@@ -93,9 +99,10 @@ class Worker:
 
     def _deadline(self) -> float | None:
         times = [self._heartbeat_at if self._daemon else self._orphan_at]
+        dues: tuple[float | None, ...] = (self._doubt_until,)
         if self._attempt is not None:
-            dues = (self._attempt.deadline, self._tenure.deadline)
-            times += [due for due in dues if due is not None]
+            dues += (self._attempt.deadline, self._tenure.deadline)
+        times += [due for due in dues if due is not None]
         return min(times)
 
     def _on_time(self) -> None:
@@ -293,7 +300,12 @@ class Worker:
         """Report an attempt that has ended: to the spool first, then to the daemon."""
         if self._attempt is None or (ended := self._attempt.ended) is None:
             return
-        attempt, self._attempt = self._attempt, None
+        if ended.ending in _ASKED_TO_END:
+            if self._exit is ExitCode.TERMINATED:
+                ended = replace(ended, ending=Released("interrupted"), failure=None)
+            elif self._is_in_doubt():
+                return
+        attempt, self._attempt, self._doubt_until = self._attempt, None, None
         if self._exit is not None:
             ended = replace(ended, leaves=True)
             if self._exit is ExitCode.CLEAN and _has_failed(ended):
@@ -303,6 +315,12 @@ class Worker:
         self._orphan_at = ticks() + ORPHAN_SECONDS
         self._send(FrameType.RESULT, ended.token, ended)
         attempt.clean()
+
+    def _is_in_doubt(self) -> bool:
+        """Whether we may be asked to end, too, by whoever has asked the command."""
+        if self._doubt_until is None:
+            self._doubt_until = ticks() + DOUBT_SECONDS
+        return ticks() < self._doubt_until
 
     def _say(self, tag: str, message: str) -> None:
         self._output.write(tag, message.encode() + b"\n", self._clock.now())

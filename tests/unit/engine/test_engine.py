@@ -113,14 +113,14 @@ async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
 QUICK = {"workers": {"process": {"restartDelayMs": 10, "maxRestartDelayMs": 20, "maxRestarts": 1}}}
 
 
-@pytest.mark.req("027-FR-022", "027-FR-023", "027-AC-012")
+@pytest.mark.req("027-FR-022", "027-FR-023", "027-AC-012", "027a-EXIT-137")
 async def test_workers_are_told_of_when_they_start_fail_and_stop(stage: Stage) -> None:
     stage.configure(**QUICK)
     await stage.engine.start(1)
     (started,) = stage.heard(WorkerStarted)
     os.kill(started.pid, signal.SIGKILL)
     crashed = await stage.hear(WorkerCrashed)
-    assert (crashed.worker_id, crashed.reason) == (started.worker_id, "SIGKILL")
+    assert (crashed.worker_id, crashed.reason) == (started.worker_id, "SIGKILL, exit code 137")
     again = await stage.hear(WorkerStarted, lambda event: event.pid != started.pid)
     assert again.worker_id == started.worker_id
     os.kill(again.pid, signal.SIGKILL)
