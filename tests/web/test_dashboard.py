@@ -211,8 +211,11 @@ def test_dead_letters_are_retried_and_given_up(visitor: Visitor) -> None:
     goto(visitor, "/dead-letters")
     expect(page.get_by_text("No dead letters. Nothing has failed for good.")).to_be_visible()
     flag = site.project.root / "mended"
-    tasks = [site.add(f"test -e {flag}") for _ in range(3)]
+    tasks = [site.add(f"test -e {flag}", title=f"Letter {n}") for n in range(3)]
     expect(page.get_by_role("checkbox", name="Choose task")).to_have_count(3)
+    expect(page.get_by_role("link", name="Letter 1")).to_have_attribute(
+        "href", f"/tasks/{tasks[1]}"
+    )
     expect(page.get_by_role("button", name="Try again")).to_be_disabled()
     flag.touch()
     page.get_by_role("checkbox", name=f"Choose task {tasks[0]}").click()
