@@ -24,6 +24,9 @@ from bench.rounds import Rounds, Scale
 
 WORKERS = 4
 RATE = 500
+MOST_TASKS_PER_SECOND = 1_800
+MOST_ROUNDS = 3
+"""Of half a minute for each turn, and as long again until the queue is empty."""
 CLIENTS = 100
 EVENTS_PER_SECOND = 1_000
 FEW, MANY = 100, 100_000
@@ -48,7 +51,7 @@ def _address(running: Pool) -> str:
 
 
 def _load(shelf: Shelf, scale: Scale) -> Iterator[Line]:
-    span = 6.0 if scale.rounds > 2 else 3.0
+    span = 30.0 if scale.rounds > 2 else 3.0
     with pool(shelf.fresh(), WORKERS) as running:
         address, key = _address(running), token(running.project)
         dumb = _callers("nothing")
@@ -62,7 +65,7 @@ def _load(shelf: Shelf, scale: Scale) -> Iterator[Line]:
                 "gateway": lambda: _rate(running, span, address, key, took),
                 "server that knows nothing": lambda: _rate(running, span, empty, key, []),
             }
-            rounds = Rounds(turns, scale.rounds)
+            rounds = Rounds(turns, min(scale.rounds, MOST_ROUNDS))
         finally:
             dumb.kill()
             dumb.wait()
@@ -85,13 +88,14 @@ def _read(address: str, key: str, span: float) -> list[float]:
 
 def _rate(running: Pool, span: float, address: str | None, key: str, took: list[float]) -> float:
     """Tasks a second while somebody calls, or nobody."""
-    running.submit(["true"] * round(span * 2_500))
+    running.submit(["true"] * round(span * MOST_TASKS_PER_SECOND))
     before, began = running.count(Status.COMPLETED), perf_counter()
     if address is None:
         sleep(span)
     else:
         took += _read(address, key, span)
     rate = (running.count(Status.COMPLETED) - before) / (perf_counter() - began)
+    assert running.count(Status.PENDING), "the pool had nothing left to do"
     _empty(running)
     return rate
 

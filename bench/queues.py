@@ -156,6 +156,21 @@ def _dramatiq() -> Peer:
     return Peer(many, one)
 
 
+def _celery() -> Peer:
+    from bench.handlers_celery import noop
+
+    def one() -> float:
+        begin = time.monotonic_ns()
+        started: int = noop.delay().get(timeout=READY_SECONDS, interval=REST_SECONDS)
+        return (started - begin) / 1e9
+
+    def many(times: int) -> None:
+        for result in [noop.delay() for _ in range(times)]:
+            result.get(timeout=READY_SECONDS, interval=REST_SECONDS)
+
+    return Peer(many, one)
+
+
 _ON_REDIS: dict[str, tuple[str, list[str], Callable[[], Peer]]] = {
     "taskiq": (
         "taskiq_redis",
@@ -171,5 +186,10 @@ _ON_REDIS: dict[str, tuple[str, list[str], Callable[[], Peer]]] = {
         "dramatiq",
         ["-m", "dramatiq", "bench.handlers_dramatiq", "-p", str(PROCESSES), "-t", "1"],
         _dramatiq,
+    ),
+    "Celery": (
+        "celery",
+        ["-m", "celery", "-A", "bench.handlers_celery", "worker", "-c", str(PROCESSES)],
+        _celery,
     ),
 }

@@ -7,9 +7,14 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 
+from acode.cli.context import drive
+from acode.clock import SystemClock
 from acode.engine.client import ask
+from acode.ids import new_id
+from acode.model.task import Submission, TaskSpec
 from acode.project import Project
-from tests.pool.conftest import eventually
+from acode.store.sqlite import SqliteStore
+from tests.pool.conftest import PoolProject, eventually
 from tests.web.browsing import Visitor, goto
 from tests.web.conftest import Site
 
@@ -76,6 +81,42 @@ def test_a_task_is_added_by_the_form(visitor: Visitor) -> None:
     expect(page.get_by_text("it completed at")).to_be_visible()
 
 
+def test_every_field_of_the_form_counts(visitor: Visitor) -> None:
+    page, site = visitor.enter(), visitor.site
+    before = site.add("true")
+    goto(visitor, "/new")
+    page.get_by_label("Command").fill("exit 75")
+    page.get_by_role("combobox", name="Type").click()
+    page.get_by_role("option", name="script").click()
+    page.get_by_role("combobox", name="Priority").click()
+    page.get_by_role("option", name="low").click()
+    page.get_by_label("Workstream").fill("docs")
+    page.get_by_label("Timeout in seconds").fill("7")
+    page.get_by_label("Retries").fill("0")
+    page.get_by_label("After these tasks").fill(before)
+    page.get_by_role("combobox", name="Type").click()
+    page.get_by_role("option", name="shell").click()
+    page.get_by_role("button", name="Add the task").click()
+    expect(page.locator("h1 .badge")).to_have_text("failed")
+    seen = site.get(f"/api/workers/tasks/{page.url.rpartition('/')[2]}")
+    assert (seen["type"], seen["priority"], seen["workstreamId"]) == ("shell", "low", "docs")
+    assert (seen["timeoutSeconds"], seen["retryLimit"]) == (7, 0)
+    assert seen["dependencies"] == [before]
+
+
+def test_the_pool_is_stopped_after_a_question(browser: Browser, own_site: Site) -> None:
+    visitor = Visitor(browser, own_site)
+    page = visitor.enter()
+    page.get_by_role("button", name="Stop the pool").click()
+    page.get_by_role("dialog").get_by_role("button", name="No").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    assert own_site.project.pool()["isRunning"] is True
+    page.get_by_role("button", name="Stop the pool").click()
+    page.get_by_role("dialog").get_by_role("button", name="Stop it").click()
+    eventually(lambda: not own_site.project.pool()["isRunning"])
+    visitor.close()
+
+
 def test_a_running_task_is_followed_and_cancelled(visitor: Visitor) -> None:
     page, site = visitor.enter(), visitor.site
     task = site.add("for i in $(seq 1 1000); do echo line $i; sleep 0.1; done", title="Talker")
@@ -133,6 +174,36 @@ def test_tasks_are_searched_filtered_and_paged(visitor: Visitor) -> None:
     expect(page.get_by_text("No task fits.")).to_be_visible()
 
 
+def test_a_hundred_thousand_tasks_are_paged(browser: Browser, own_site: Site) -> None:
+    own_site.project.run("queue", "pause")
+    drive(fill(own_site.project, 100_000))
+    visitor = Visitor(browser, own_site)
+    visitor.enter()
+    page = goto(visitor, "/tasks")
+    expect(page.get_by_text("1 to 50 of 100,000")).to_be_visible()
+    expect(page.get_by_role("button", name="Earlier")).to_be_disabled()
+    page.get_by_label("Page", exact=True).fill("2000")
+    expect(page.get_by_text("99,951 to 100,000 of 100,000")).to_be_visible()
+    expect(page.locator("tbody tr").last).to_contain_text("Task 0")
+    expect(page.get_by_role("button", name="Later")).to_be_disabled()
+    page.get_by_role("button", name="Earlier").click()
+    expect(page.get_by_text("99,901 to 99,950 of 100,000")).to_be_visible()
+    page.get_by_label("Search tasks").fill("task 77777")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    assert visitor.problems == []
+    visitor.close()
+
+
+async def fill(project: PoolProject, count: int) -> None:
+    """Tasks for a queue that is paused, as many programs would add them."""
+    store = SqliteStore.open(str(project.agent / "queue.db"), SystemClock(), grouped=False)
+    for first in range(0, count, 10_000):
+        specs = (TaskSpec(command="true", title=f"Task {first + n}") for n in range(10_000))
+        new = [Submission(new_id(SystemClock().now()), spec) for spec in specs]
+        await store.add(new, actor="test", queue_size=count)
+    await store.close()
+
+
 def test_dead_letters_are_retried_and_given_up(visitor: Visitor) -> None:
     page, site = visitor.enter(), visitor.site
     for letter in site.get("/api/dlq"):
@@ -140,8 +211,11 @@ def test_dead_letters_are_retried_and_given_up(visitor: Visitor) -> None:
     goto(visitor, "/dead-letters")
     expect(page.get_by_text("No dead letters. Nothing has failed for good.")).to_be_visible()
     flag = site.project.root / "mended"
-    tasks = [site.add(f"test -e {flag}") for _ in range(3)]
+    tasks = [site.add(f"test -e {flag}", title=f"Letter {n}") for n in range(3)]
     expect(page.get_by_role("checkbox", name="Choose task")).to_have_count(3)
+    expect(page.get_by_role("link", name="Letter 1")).to_have_attribute(
+        "href", f"/tasks/{tasks[1]}"
+    )
     expect(page.get_by_role("button", name="Try again")).to_be_disabled()
     flag.touch()
     page.get_by_role("checkbox", name=f"Choose task {tasks[0]}").click()

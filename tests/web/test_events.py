@@ -101,6 +101,15 @@ def test_events_of_before_the_daemon_was_started(own_site: Site) -> None:
     assert of(events, task) == ["task.added", "task.assigned", "task.completed"]
 
 
+def test_where_nothing_happens_there_is_a_heartbeat(own_site: Site) -> None:
+    with own_site.events() as wire:
+        beat = read_until(wire, "heartbeat")[-1]
+    task = own_site.add("true")
+    with own_site.events(since=beat["seq"]) as wire:
+        events = read_until(wire, "task.completed", taskId=task)
+    assert of(events, task) == ["task.added", "task.assigned", "task.completed"]
+
+
 def test_every_follower_gets_the_same(site: Site) -> None:
     with ExitStack() as stack:
         wires = [stack.enter_context(site.events()) for _ in range(5)]

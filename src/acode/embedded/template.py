@@ -4,7 +4,6 @@ It is made once, when the pool starts. Whatever the program does later with thre
 is started then, or started again, is a copy of this quiet process and not of the busy program.
 """
 
-import asyncio
 import gc
 import os
 import signal
@@ -24,8 +23,6 @@ from acode.runner.tree import become_subreaper, signal_below
 from acode.worker.loop import Loop
 
 _SO_ACCEPTCONN = socket.SO_ACCEPTCONN
-WARM_TURNS = 20
-"""Python adapts code that has run eight times."""
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -153,7 +150,6 @@ def _become_template(ours: socket.socket, theirs: socket.socket, program: int) -
             # Not ignored: what handlers start would inherit that. The program tells us to end.
             signal.signal(number, _do_nothing)
         become_subreaper()
-        _warm_up()
         gc.freeze()
         gc.disable()
         Template(theirs, program).run()
@@ -161,14 +157,6 @@ def _become_template(ours: socket.socket, theirs: socket.socket, program: int) -
         os.write(2, f"acode template: {type(error).__name__}: {error}\n".encode())
     finally:
         os._exit(1)
-
-
-def _warm_up() -> None:
-    """What a loop does the first times changes pages of the interpreter: here, for all workers."""
-    loop = asyncio.new_event_loop()
-    for _ in range(WARM_TURNS):
-        loop.run_until_complete(asyncio.sleep(0))
-    loop.close()
 
 
 def _do_nothing(_number: int, _frame: object) -> None:

@@ -8,6 +8,7 @@ import msgspec
 from nicegui import ui
 
 from acode.gateway.dashboard.frame import html, page
+from acode.gateway.dashboard.paint import tone
 from acode.gateway.desk import Desk
 from acode.gateway.follow import Batch
 from acode.observe.feed import SPAN
@@ -79,7 +80,8 @@ def _row(event: Any) -> str:
     payload = event["payload"]
     words = [_word(name, payload[name]) for name in _NAMES if payload.get(name) not in (None, "")]
     time = event["timestamp"][11:23]
-    kind = f"<b>{escape(event['type'])}</b>"
+    type_: str = event["type"]
+    kind = f'<b class="{tone(type_.rpartition(".")[2])}">{escape(type_)}</b>'
     return f"<li><time>{time}</time>{kind}<span>{' · '.join(words)}</span></li>"
 
 

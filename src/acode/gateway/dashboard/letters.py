@@ -11,6 +11,7 @@ from acode.gateway.dashboard.frame import ACTOR, REFRESH_SECONDS, confirmed, eve
 from acode.gateway.desk import Desk
 from acode.human import ago, number
 from acode.model.task import DeadLetter
+from acode.views import label
 
 SIZE = 50
 
@@ -31,6 +32,7 @@ class LettersPage:
         self._desk = desk
         self._chosen: set[str] = set()
         self._letters: list[DeadLetter] | None = None
+        self._titles: dict[str, str] = {}
         self._seen = -1
         with ui.element("div").classes("row-head"):
             self._head = html("<h1>Dead letters</h1>")
@@ -54,6 +56,10 @@ class LettersPage:
         if letters == self._letters:
             return
         self._letters = letters
+        self._titles = {
+            letter.task_id: label((await self._desk.glance.get(letter.task_id)).spec)[:200]
+            for letter in letters[:SIZE]
+        }
         self._chosen &= {letter.task_id for letter in letters}
         self._head.set_content(
             f"<h1>Dead letters <small class='quiet'>{len(letters):,}</small></h1>"
@@ -80,11 +86,12 @@ class LettersPage:
             box = ui.checkbox(value=letter.task_id in self._chosen)
             box.props(f'aria-label="Choose task {letter.task_id}"')
             box.on_value_change(lambda event, id_=letter.task_id: self._choose(id_, event))
+            title = escape(self._titles.get(letter.task_id, letter.task_id))
             reason = escape(letter.failure_reason[:300])
             more = f"{number(letter.attempt_count, 'attempt')}, {ago(letter.last_failure, now)}"
             html(
-                f'<a href="/tasks/{letter.task_id}"><b>{reason}</b></a>'
-                f'<br><span class="quiet">{escape(letter.task_type)} · '
+                f'<a href="/tasks/{letter.task_id}"><b>{title}</b></a>'
+                f'<br>{reason}<br><span class="quiet">{escape(letter.task_type)} · '
                 f"<code>{letter.task_id}</code> · {more}</span>"
             ).style("flex: 1; min-width: 0; overflow-wrap: anywhere")
 

@@ -16,7 +16,7 @@ _TONES = {
     WorkerStatus.BUSY: "busy", WorkerStatus.IDLE: "good", WorkerStatus.CRASHED: "bad",
     WorkerStatus.STARTING: "warn", WorkerStatus.STOPPING: "warn", Status.BLOCKED: "warn",
     "healthy": "good", "degraded": "warn", "unhealthy": "bad", "open": "bad", "halfOpen": "warn",
-    "error": "bad",
+    "error": "bad", "assigned": "busy",
 }  # fmt: skip
 _SGR = re.compile(r"\x1b\[([0-9;]*)m")
 _OTHER = re.compile(r"\x1b\[[0-9;?]*[A-Za-ln-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]")

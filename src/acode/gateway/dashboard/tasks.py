@@ -9,7 +9,7 @@ from acode.gateway.dashboard.paint import task_table
 from acode.gateway.desk import Desk
 from acode.model.priority import Priority
 from acode.model.state import Status
-from acode.store.base import Sort, TaskQuery
+from acode.store.base import Counts, Sort, TaskQuery
 
 SIZE = 50
 SORTS = {
@@ -46,6 +46,8 @@ class TasksPage:
                 self._back = ui.button("Earlier", on_click=lambda: self._turn(-SIZE)).props(
                     "outline"
                 )
+                self._page = ui.number("Page", value=1, min=1, precision=0, on_change=self._jump)
+                self._page.props('outlined dense debounce=400 aria-label="Page"').classes("short")
                 self._next = ui.button("Later", on_click=lambda: self._turn(SIZE)).props("outline")
 
     async def begin(self) -> None:
@@ -75,6 +77,19 @@ class TasksPage:
         self._offset = max(0, self._offset + step)
         await self._refresh()
 
+    async def _jump(self, event: Any) -> None:
+        offset = (max(1, int(event.value or 1)) - 1) * SIZE
+        if offset != self._offset:
+            self._offset = offset
+            await self._refresh()
+
+    def _known(self, counts: Counts) -> int | None:
+        """How many fit, where that can be told without looking at each."""
+        if self._search.value or self._priority.value != "any":
+            return None
+        by = counts.by_status
+        return sum(by.values()) if self._status.value == "any" else by[Status(self._status.value)]
+
     def _query(self) -> TaskQuery:
         by, reverse = SORTS[self._sort.value]
         return TaskQuery(
@@ -94,11 +109,14 @@ class TasksPage:
         self._head.set_content(f"<h1>Tasks <small class='quiet'>{everything:,}</small></h1>")
         if shown:
             self._table.set_content(task_table(shown, self._desk.clock.now()))
+            known = self._known(counts)
             words = f"{self._offset + 1:,} to {self._offset + len(shown):,}"
+            words += "" if known is None else f" of {known:,}"
         else:
             text = "No task fits." if everything else "No tasks yet."
             self._table.set_content(f'<p class="empty">{text}</p>')
             words = ""
         self._where.set_content(f'<span class="quiet">{words}</span>')
+        self._page.set_value(self._offset // SIZE + 1)
         self._back.set_enabled(self._offset > 0)
         self._next.set_enabled(more)
