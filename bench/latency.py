@@ -10,7 +10,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from time import perf_counter
+from time import perf_counter, sleep
 
 from acode.model.state import Status
 from acode.policy.commands import SHELL
@@ -25,6 +25,8 @@ QUICK_SAMPLES = 100
 COMMITS = 2
 BARE = "subprocess.Popen"
 DURABLE = f"{COMMITS} fsyncs, {BARE}"
+FIRST_REST = 1.0
+"""An idle pool is one that has had a moment to itself."""
 RANKS = {"p50": (0.5, 2), "p99": (0.99, 10)}
 """Which of the sorted samples counts, and how many times the bare spawn it may take."""
 # The longest rest from the first one on, as after minutes without work.
@@ -36,6 +38,7 @@ def measure(shelf: Shelf, scale: Scale) -> Iterator[Line]:
     count = SAMPLES if scale.rounds > 2 else QUICK_SAMPLES
     for case, settings in (("idle", {}), ("long idle", LONG_IDLE)):
         with pool(shelf.fresh(), WORKERS, **settings) as running:
+            sleep(FIRST_REST)
             samples = _sample(running, count)
         for name, (rank, goal) in RANKS.items():
             case_name = f"submit to start, {case} pool, {name}"

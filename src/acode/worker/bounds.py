@@ -22,8 +22,9 @@ NOTHING = Counters(0, 0, 0)
 class Bounds:
     """Made once for a worker and used for one attempt after the other.
 
-    The group is made with the first attempt: while a hundred workers start at once, the kernel
-    would have none of them forked before the one before it has entered its group.
+    The group is made when the worker has nothing to do, or with its first attempt: while a hundred
+    workers start at once, the kernel would have none of them forked before the one before it has
+    entered its group.
     """
 
     def __init__(self, config: WorkerConfig) -> None:
@@ -51,11 +52,17 @@ class Bounds:
             return None
         return group
 
+    def prepare(self) -> None:
+        """Make the group, and have a thread on its way into it: that takes milliseconds."""
+        if self._planned is not None:
+            self.group, self._planned = self._make_group(self._planned), None
+        if self.group is not None and self.group.holds_threads and self._cell is None:
+            self._cell = Cell(self.group.enter)
+
     def begin(self, limits: AttemptLimits) -> None:
         """What is started from here on belongs to the next attempt."""
         self._limits = limits
-        if self._planned is not None:
-            self.group, self._planned = self._make_group(self._planned), None
+        self.prepare()
         if self.group is not None:
             self.enforced = self.group.hold_to(limits)
             self.group.begin()
@@ -64,9 +71,8 @@ class Bounds:
         """Start a command inside: it is there before its first instruction."""
         start = partial(self.confining.spawn, confinement, start)
         with self._inheritance.handed_down(self._limits):
-            if self.group is None:
+            if self.group is None or self._cell is None:
                 return start()
-            self._cell = self._cell or Cell(self.group.enter)
             pid = self._cell.call(start)
         if self._cell.trouble is not None:
             self._do_without(self._cell.trouble)

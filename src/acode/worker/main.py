@@ -1,6 +1,7 @@
 """The worker: answers the daemon, runs attempts, and goes on when the daemon is gone."""
 
 import os
+import random
 import shutil
 import signal
 import socket
@@ -45,6 +46,9 @@ ORPHAN_SECONDS = 60.0
 """How long a worker without a daemon waits for the next one, its attempt finished."""
 TIDY_SECONDS = 30.0
 """How long stewards may take to tidy up when the worker leaves; the next daemon does the rest."""
+PREPARE_SECONDS = (0.1, 0.5)
+"""When an idle worker prepares for its first attempt: not all at once, and not while others start.
+"""
 SEND_SECONDS = 5.0
 """A daemon that does not read for that long is as good as gone."""
 DOUBT_SECONDS = 0.5
@@ -82,6 +86,7 @@ class Worker:
         self._doubt_until: float | None = None
         """When an attempt that somebody else has ended counts as failed."""
         self._heartbeat_at = 0.0
+        self._prepare_at: float | None = ticks() + random.uniform(*PREPARE_SECONDS)  # noqa: S311
         self._orphan_at = ticks() + ORPHAN_SECONDS
         self._exit: ExitCode | None = None
 
@@ -99,7 +104,7 @@ class Worker:
 
     def _deadline(self) -> float | None:
         times = [self._heartbeat_at if self._daemon else self._orphan_at]
-        dues: tuple[float | None, ...] = (self._doubt_until,)
+        dues: tuple[float | None, ...] = (self._doubt_until, self._prepare_at)
         if self._attempt is not None:
             dues += (self._attempt.deadline, self._tenure.deadline)
         times += [due for due in dues if due is not None]
@@ -107,6 +112,9 @@ class Worker:
 
     def _on_time(self) -> None:
         now = ticks()
+        if self._prepare_at is not None and now >= self._prepare_at:
+            self._prepare_at = None
+            self._bounds.prepare()
         if self._attempt is not None:
             due = self._attempt.deadline
             if due is not None and now >= due:
