@@ -26,7 +26,7 @@ from tests.docker.images import BUSYBOX, ensure
 
 Settings = dict[str, Any]
 
-OURS = "acode"
+OURS, PROCESS = "acode", "the same as a process"
 EXEC, RUN, DETACHED = "docker exec", "docker run --rm", "docker run -d"
 TASKS = 40
 STARTED = 8
@@ -71,9 +71,10 @@ def _docker(*words: str) -> str:
 
 def _tasks(shelf: Shelf, scale: Scale, settings: Settings) -> Iterator[Line]:
     peer = _docker("run", "-d", BUSYBOX, "sleep", "100000")
-    with pool(shelf.fresh(), 1, **settings) as running:
+    with pool(shelf.fresh(), 1, **settings) as running, pool(shelf.fresh(), 1) as processes:
         turns: dict[str, Callable[[], float]] = {
             OURS: _each(lambda: _drain(running)),
+            PROCESS: _each(lambda: _drain(processes)),
             EXEC: _each(lambda: [_docker("exec", peer, "true") for _ in range(TASKS)]),
             RUN: _each(lambda: [_docker("run", "--rm", BUSYBOX, "true") for _ in range(TASKS)]),
         }
@@ -81,6 +82,7 @@ def _tasks(shelf: Shelf, scale: Scale, settings: Settings) -> Iterator[Line]:
     _docker("rm", "-f", peer)
     yield at_most("a task in a warm container", Pair(rounds, OURS, EXEC), 0.2)
     yield at_most("a task in a warm container", Pair(rounds, OURS, RUN), 0.05)
+    yield at_most("a task in a warm container", Pair(rounds, OURS, PROCESS))
 
 
 def _drain(running: Pool) -> None:

@@ -1,18 +1,23 @@
 """A registry stand-in with one small image, and answers that fail or come late.
 
-python -m tests.docker.registry PORT FAILURES DELAY, inside the engine's network: so many requests
-for the manifest fail, and each waits so long.
+python -m tests.docker.registry PORT FAILURES DELAY GATE, inside the engine's network: so many
+requests for the manifest fail, each waits so long, and layers wait for the gate, if there is one.
 """
 
 import gzip
 import hashlib
+import io
 import json
+import os
 import sys
+import tarfile
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from tests.docker.images import BUSYBOX, archive
 
+LAYER_BYTES = 100_000
+"""More than anything else that is fetched."""
 MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 
 
@@ -29,7 +34,7 @@ class Image:
     """The parts of an image as a registry keeps them."""
 
     def __init__(self) -> None:
-        layer = archive(BUSYBOX)
+        layer = _unique(archive(BUSYBOX))
         packed = gzip.compress(layer, 1)
         config = json.dumps(
             {
@@ -61,7 +66,21 @@ class Image:
         ).encode()
 
 
-def serve(port: int, failures: int, delay: float) -> None:
+def _unique(layer: bytes) -> bytes:
+    """With one file more, or an engine would not fetch what it has under another name."""
+    buffer = io.BytesIO(layer)
+    with tarfile.open(fileobj=buffer, mode="a") as tar:
+        tar.addfile(tarfile.TarInfo(f"made-by-{os.getpid()}-{time.time_ns()}"))
+    return buffer.getvalue()
+
+
+def _wait_for(gate: str) -> None:
+    """Half of a layer is held back until this file is there."""
+    while gate and not os.path.exists(gate):
+        time.sleep(0.02)
+
+
+def serve(port: int, failures: int, delay: float, gate: str) -> None:
     image, asked = Image(), [0]
 
     class Handler(BaseHTTPRequestHandler):
@@ -92,7 +111,10 @@ def serve(port: int, failures: int, delay: float) -> None:
                 self.send_header("Docker-Content-Digest", _digest(body))
             self.end_headers()
             if self.command == "GET":
-                self.wfile.write(body)
+                half = len(body) // 2 if gate and len(body) > LAYER_BYTES else 0
+                self.wfile.write(body[:half])
+                _wait_for(gate if half else "")
+                self.wfile.write(body[half:])
 
         def log_message(self, *_: object) -> None:
             pass
@@ -103,4 +125,4 @@ def serve(port: int, failures: int, delay: float) -> None:
 
 
 if __name__ == "__main__":
-    serve(int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]))
+    serve(int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), sys.argv[4])

@@ -16,6 +16,7 @@ from acode.runner.container.images import (
     ensure_image,
     has_image,
 )
+from tests.cli.test_terminal import Terminal
 from tests.docker.engines import ROOT, TestEngine
 from tests.docker.project import DockerProject
 
@@ -27,7 +28,7 @@ PORT = 5000 + os.getpid() % 20000
 class Registry:
     """A registry that serves one image under any name."""
 
-    def __init__(self, engine: TestEngine, failures: int, delay: float) -> None:
+    def __init__(self, engine: TestEngine, failures: int, delay: float, gate: str) -> None:
         words = (
             sys.executable,
             "-m",
@@ -35,6 +36,7 @@ class Registry:
             str(PORT),
             str(failures),
             str(delay),
+            gate,
         )
         self._process = subprocess.Popen(
             engine.inside(*words), cwd=ROOT, stdout=subprocess.PIPE, text=True
@@ -61,8 +63,8 @@ Serve = Callable[..., Registry]
 def serve(docker: TestEngine) -> Iterator[Serve]:
     made: list[Registry] = []
 
-    def start(failures: int = 0, delay: float = 0) -> Registry:
-        made.append(Registry(docker, failures, delay))
+    def start(failures: int = 0, delay: float = 0, gate: str = "") -> Registry:
+        made.append(Registry(docker, failures, delay, gate))
         return made[-1]
 
     yield start
@@ -129,6 +131,19 @@ def test_a_pool_fetches_its_image_before_it_starts(serve: Serve, project: Docker
     done = project.start(count=1)
     assert f"fetching the image {image}" in done.err
     assert project.container()["Config"]["Image"] == image
+
+
+def test_a_terminal_shows_how_far_a_fetch_has_come(serve: Serve, project: DockerProject) -> None:
+    gate = project.root / "gate"
+    image = serve(gate=str(gate)).image("bar")
+    project.configure(docker={"image": image, "pullPolicy": "ifNotPresent"})
+    terminal = Terminal(project.cli, "worker", "start", "--count", "1")
+    terminal.read_until(lambda text: "─ " in text and " of 1.0 MB" in text)
+    gate.touch()
+    said = terminal.finish()
+    assert "━ 1.0 MB of 1.0 MB" in said
+    assert "Worker pool started" in said
+    assert terminal.process.returncode == 0
 
 
 def test_an_image_that_cannot_be_had_stops_the_start_with_words(project: DockerProject) -> None:

@@ -56,7 +56,9 @@ def _told(screen: Screen, show: OnProgress) -> OnProgress:
 
 
 def _bar(progress: Progress) -> str:
-    done, total = progress.done_bytes, max(1, progress.total_bytes)
+    done, total = progress.done_bytes, progress.total_bytes
+    if not total:
+        return f"fetching {progress.image}"
     filled = BAR_WIDTH * done // total
     bar = f"{'━' * filled}{'─' * (BAR_WIDTH - filled)}"
     return f"fetching {progress.image} {bar} {size(done)} of {size(total)}"
