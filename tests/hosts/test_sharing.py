@@ -87,8 +87,9 @@ def test_another_key_opens_nothing(company: Company) -> None:
 
 
 def test_a_wish_reaches_the_machine_that_it_concerns(company: Company) -> None:
+    for key in ("POLLINTERVALMS", "IDLEBACKOFFMAXMS"):
+        company.venus.env[f"ACODE_WORKERS__{key}"] = "600000"  # only the bell wakes it
     company.start(company.venus)
-    # Without the bell it would take the longest rest of an idle pool.
     task = company.venus.hold("held")
     assert company.mars.run("task", "cancel", task).code == 0
     assert company.mars.wait(task).code == 1
