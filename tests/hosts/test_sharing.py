@@ -15,7 +15,7 @@ def test_all_machines_work_on_one_queue(company: Company) -> None:
     company.start()
     tasks = company.mars.add_all([{"command": "sleep 0.3; hostname"} for _ in range(24)])
     assert company.venus.wait(*tasks).code == 0
-    hosts = {company.pluto.show(task)["host"] for task in tasks}
+    hosts = {task["host"] for task in company.pluto.ask("task", "list")}
     assert hosts == {"mars", "venus", "pluto"}
     for machine in company.machines.values():
         workers = eventually(lambda m=machine: len(found := m.workers()) == 6 and found)

@@ -12,6 +12,7 @@ import pytest
 from acode.model.ending import Exited, Lost, Released
 from acode.model.state import Status
 from tests.hosts.conftest import Company, Machine
+from tests.hosts.network import Database, Network
 from tests.pool.checker import check
 from tests.pool.conftest import eventually
 
@@ -181,6 +182,32 @@ def test_the_database_may_go_and_come_back(company: Company, traces: Traces, how
         check(record)
     counts = [record.task.attempt_count for record in company.records([task, ending])]
     assert counts == [1, 1]
+
+
+def test_another_server_may_take_the_place_of_the_database(
+    network: Network, tmp_path: Path, traces: Traces
+) -> None:
+    first = Database(network, 5442)
+    first.start()
+    second = first.stand_by()
+    company = Company(network, first, "promoted", tmp_path)
+    try:
+        company.start(company.mars, company.venus)
+        task, machine = begun(company, traces)
+        tasks = machine.add_all([{"command": "sleep 0.02"} for _ in range(100)])
+        first.kill_hard()
+        second.execute("SELECT pg_promote()")
+        company.database = second
+        after = eventually(lambda: _added(machine))
+        traces.let_go()
+        assert machine.wait(task, after, *tasks).code == 0
+        for record in company.records([task, after, *tasks]):
+            check(record)
+            assert record.task.status is Status.COMPLETED
+    finally:
+        company.close()
+        second.remove()
+        first.remove()
 
 
 def _added(machine: Machine) -> str | None:
