@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing
+from functools import partial
 from typing import TypeVar
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from acode.clock import Deadline
 from acode.errors import StoreRefused, StoreUnavailable
 from acode.model.state import Status
+from acode.model.task import Submission
 from acode.model.verdict import Complete
 from acode.store.postgres import PostgresStore
 from tests.conformance.kit import PLENTY, assert_sound, report, submission, wish
@@ -20,8 +22,8 @@ from tests.postgres.server import Server, free_port
 T = TypeVar("T")
 
 
-async def add(store: PostgresStore) -> str:
-    (added,) = await store.add([submission()], actor="user", queue_size=PLENTY)
+async def add(store: PostgresStore, task: Submission | None = None) -> str:
+    (added,) = await store.add([task or submission()], actor="user", queue_size=PLENTY)
     return added.id
 
 
@@ -92,10 +94,11 @@ async def test_a_line_that_is_cut_in_the_middle_costs_nothing(
     knife = threading.Thread(target=cut)
     knife.start()
     try:
-        ids = [await eventually(lambda: add(store)) for _ in range(40)]
+        ids = [await eventually(partial(add, store, submission())) for _ in range(40)]
     finally:
         over.set()
         knife.join()
+    await eventually(store.counts)
     tasks = [(await store.get(task_id)).status for task_id in ids]
     assert tasks == [Status.PENDING] * 40
     assert (await store.counts()).by_status[Status.PENDING] == len(set(ids))

@@ -167,7 +167,7 @@ async def test_a_move_on_its_way_holds_back_those_behind_it(stores: list[Postgre
     before = await stores[1].newest_move()
     slow = PostgresStore.open(stores[0]._book.address.conninfo, grouped=False)._book
     connection = slow.line().connection
-    tx = slow._begin(connection, "begin")
+    tx, _ = slow._begin(connection, "begin")
     tx.note_move(1, "pending", "blocked", "somebody", "slowly")
     tx.write_moves()
     await add(stores[0])

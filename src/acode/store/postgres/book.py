@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 from psycopg import Connection, errors
 
-from acode.clock import Clock, RemoteClock, ticks
+from acode.clock import Clock, Deadline, RemoteClock, ticks
 from acode.errors import AcodeError, StoreUnavailable
 from acode.store.postgres.address import Address
 from acode.store.postgres.connection import Line, connect, translated
@@ -15,6 +15,8 @@ from acode.store.postgres.transaction import PostgresTransaction, statement
 from acode.store.sql.writer import Writes
 
 SHARDS = 32
+FATE_SECONDS = 10.0
+"""How long whoever waits for a commit waits for a server that went away during it."""
 TRIES = 20
 FIRST_REST_SECONDS, LONGEST_REST_SECONDS = 0.1, 2.0
 _AGAIN = (errors.DeadlockDetected, errors.SerializationFailure, errors.UniqueViolation)
@@ -86,32 +88,41 @@ class PostgresBook:
             raise last
 
     def _commit(self, connection: Connection, writes: Writes) -> list[Sequence[Any]]:
-        tx = self._begin(connection, "begin")
+        tx, xid = self._begin(connection, "begin")
+        results: list[Sequence[Any]] = []
         try:
-            results = [write(tx, requests) for write, requests in writes]
-            tx.settle()
+            with connection.pipeline() as tx.pipeline:
+                results += [write(tx, requests) for write, requests in writes]
+                tx.settle()
+                connection.execute(b"COMMIT")
+        except psycopg.OperationalError:
+            # Only if everything was on its way can it have been committed.
+            whole = connection.broken and len(results) == len(writes)
+            if not whole or not self._was_committed(xid):
+                _roll_back(connection)
+                raise
         except BaseException:
             _roll_back(connection)
             raise
-        self._end(connection, tx.xid)
         if tx.rings:
             self._ring()
         return results
 
-    def _end(self, connection: Connection, xid: str | None) -> None:
-        try:
-            connection.execute(b"COMMIT")
-        except psycopg.OperationalError:
-            if not connection.broken or xid is None or not self._was_committed(xid):
-                raise
-
     def _was_committed(self, xid: str) -> bool:
-        """What became of a transaction whose end we did not hear."""
-        self._hang_up()
+        """What became of a transaction whose end we did not hear; asked for as long as it takes."""
+        deadline = Deadline(FATE_SECONDS)
         while True:
-            row = self.line().connection.execute(statement("fate"), {"xid": xid}).fetchone()
-            if row is None or row[0] != "in progress":
+            self._hang_up()
+            try:
+                row = self.line().connection.execute(statement("fate"), {"xid": xid}).fetchone()
+            except (psycopg.OperationalError, StoreUnavailable) as error:
+                row, trouble = ("unknown",), error
+            else:
+                trouble = StoreUnavailable(f"{self.address.shown}: a commit takes very long")
+            if row is None or row[0] not in ("unknown", "in progress"):
                 return row is not None and row[0] == "committed"
+            if not deadline.rest(FIRST_REST_SECONDS):
+                raise trouble
 
     def _ring(self) -> None:
         """Wake idle pools; a ring that is lost costs them a poll."""
@@ -120,14 +131,16 @@ class PostgresBook:
         except (psycopg.Error, AcodeError):
             self._hang_up()
 
-    def _begin(self, connection: Connection, how: str) -> PostgresTransaction:
-        """A transaction at a moment by the server's clock; a test brings its own."""
+    def _begin(self, connection: Connection, how: str) -> tuple[PostgresTransaction, str]:
+        """A transaction at a moment by the server's clock, and its number."""
         cursor = connection.execute(statement(how))
         cursor.nextset()
-        self.clock.tell((cursor.fetchone() or (0,))[0])
+        now, xid = cursor.fetchone() or (0, "")
+        self.clock.tell(now)
+        # A test brings its own.
         moment = None if self._own_clock is None else self._own_clock.now()
-        now = self.clock.now() if moment is None else moment
-        return PostgresTransaction(connection, now, moment, self._ageing_ms, self.shard)
+        now = now if moment is None else moment
+        return PostgresTransaction(connection, now, moment, self._ageing_ms, self.shard), xid
 
     # Reading.
 
@@ -137,7 +150,7 @@ class PostgresBook:
 
     def read_on(self, query: Callable[..., Any], *arguments: Any) -> Any:
         """Run a query each of whose statements sees the newest state."""
-        return self._read("begin", query, *arguments)
+        return self._read("begin_on", query, *arguments)
 
     def _read(self, begin: str, query: Callable[..., Any], *arguments: Any) -> Any:
         with translated(self.address):
@@ -154,7 +167,7 @@ class PostgresBook:
     def _look(
         self, connection: Connection, begin: str, query: Callable[..., Any], *arguments: Any
     ) -> Any:
-        tx = self._begin(connection, begin)
+        tx, _ = self._begin(connection, begin)
         try:
             return query(tx, *arguments)
         finally:

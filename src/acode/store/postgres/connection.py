@@ -1,5 +1,6 @@
 """Connecting: settings of the line, migrations, and what PostgreSQL's errors mean to a user."""
 
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +9,7 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg import Connection, errors
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.types.numeric import Int8Dumper
+from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 
 from acode.clock import RemoteClock
 from acode.errors import (
@@ -34,6 +35,8 @@ _LINE: dict[str, Any] = {
     "tcp_user_timeout": 20_000,
 }
 PREPARE_AFTER = 2
+# Whoever wants to hear what the driver has to say of a broken line can; nobody has to.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 
 class Line(NamedTuple):
@@ -57,7 +60,8 @@ def connect(address: Address, clock: RemoteClock) -> Line:
     except BaseException:
         connection.close()
         raise
-    connection.adapters.register_dumper(int, Int8Dumper)
+    for dumper in (Int8Dumper, Int8BinaryDumper):  # the binary one must stay the later one
+        connection.adapters.register_dumper(int, dumper)
     # A pooler's server processes do not know what another one has prepared.
     connection.prepare_threshold = PREPARE_AFTER if straight else None
     return Line(connection, straight)

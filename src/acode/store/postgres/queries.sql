@@ -51,12 +51,9 @@ UNION ALL
 SELECT archive.id, NULL, status FROM given JOIN acode.archive ON archive.id = given.id;
 
 -- name: bump_tally
--- The number of the transaction comes back, to find out whether it was committed if the
--- connection breaks just then.
 INSERT INTO acode.tallies (shard, status, priority, n)
 SELECT %(shard)s, * FROM unnest(%(statuses)s::text[], %(levels)s::smallint[], %(changes)s::bigint[])
-ON CONFLICT (shard, status, priority) DO UPDATE SET n = tallies.n + excluded.n
-RETURNING pg_current_xact_id()::text;
+ON CONFLICT (shard, status, priority) DO UPDATE SET n = tallies.n + excluded.n;
 
 -- name: fate
 SELECT pg_xact_status(%(xid)s::xid8);
@@ -446,13 +443,18 @@ INSERT INTO acode.schema_version (version) VALUES (0);
 UPDATE acode.schema_version SET version = %(version)s;
 
 -- name: begin
--- With the time, at the price of one way to the server and back.
+-- With the time, at the price of one way to the server and back; and with the number of the
+-- transaction, to find out whether it was committed if the connection breaks just then.
 BEGIN ISOLATION LEVEL READ COMMITTED;
-SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint;
+SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, pg_current_xact_id()::text;
+
+-- name: begin_on
+BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY;
+SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, NULL;
 
 -- name: begin_read
 BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
-SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint;
+SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, NULL;
 
 -- name: page
 SELECT {columns} FROM acode.{table} WHERE {behind} ORDER BY {key} LIMIT %(limit)s;
@@ -498,7 +500,8 @@ LOCK TABLE acode.tasks, acode.archive, acode.checkpoints, acode.dead_letter_queu
 IN EXCLUSIVE MODE;
 
 -- name: load
-COPY acode.{table} ({columns}) FROM STDIN;
+INSERT INTO acode.{table} ({columns})
+SELECT {columns} FROM json_populate_recordset(NULL::acode.{table}, %(rows)s::json);
 
 -- name: renumber
 SELECT setval('acode.history_seq_seq', greatest(%(newest)s, 1), %(newest)s > 0),

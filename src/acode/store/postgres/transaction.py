@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from psycopg import Connection
+import msgspec
+from psycopg import Connection, Pipeline
 
 from acode.model.state import Status
 from acode.store.sql.queries import Queries
@@ -17,13 +18,15 @@ NEAR, FAR = 8, 64
 """A claim looks so much further than it needs, and so many times further when that is not enough
 because others are claiming the same tasks."""
 DAY_MS = 86_400_000
+_RETURNING = {"complete", "tasks_with_ids"}
+"""Set-based writes that do not begin with SELECT and answer all the same."""
 _RINGING = {"wish_end", "set_paused", "unset_paused"}
 
 
 class PostgresTransaction(Transaction):
     """A transaction of one connection."""
 
-    __slots__ = ("_connection", "_moment", "_shard", "rings", "xid")
+    __slots__ = ("_connection", "_moment", "_shard", "pipeline", "rings")
 
     def __init__(
         self, connection: Connection, now: int, moment: int | None, ageing_ms: int, shard: int
@@ -34,8 +37,8 @@ class PostgresTransaction(Transaction):
         self._shard = shard
         self.rings = False
         """Whether an idle pool should look at what was written."""
-        self.xid: str | None = None
-        """The number by which to ask what became of it."""
+        self.pipeline: Pipeline | None = None
+        """While it is there, a statement is on its way when the answer to a later one is read."""
 
     @property
     def moment(self) -> int | None:
@@ -53,7 +56,7 @@ class PostgresTransaction(Transaction):
     def rows(self, statement: str, parameters: dict[str, Any]) -> list[Row]:
         """Every row of a statement that was put together."""
         cursor = self._connection.execute(statement.encode(), parameters)
-        return cursor.fetchall() if cursor.description else []
+        return [] if statement.startswith("DELETE") else cursor.fetchall()
 
     def value(self, name: str, **parameters: Any) -> Any:
         """The first column of the first row; None without one."""
@@ -63,15 +66,19 @@ class PostgresTransaction(Transaction):
     def run(self, name: str, **parameters: Any) -> int:
         """A write; says how many rows it changed."""
         self.rings = self.rings or name in _RINGING
-        return self._connection.execute(statement(name), parameters).rowcount
+        cursor = self._connection.execute(statement(name), parameters)
+        if self.pipeline is not None:
+            self.pipeline.sync()
+        return cursor.rowcount
 
     def put(self, name: str, rows: Sequence[Row]) -> list[Row]:
         """A set-based write; the rows that it returns, if it returns any."""
         if not rows:
             return []
         columns = [list(column) for column in zip(*rows, strict=True)]
-        cursor = self._connection.execute(statement(name), columns)
-        return cursor.fetchall() if cursor.description else []
+        text = _set_statement(name)
+        cursor = self._connection.execute(text, columns)
+        return cursor.fetchall() if name in _RETURNING or text.startswith(b"SELECT") else []
 
     def slot(self, name: str) -> str:
         """How a parameter of this name is written in a statement."""
@@ -112,9 +119,8 @@ class PostgresTransaction(Transaction):
     def load(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         """Put rows in as they are."""
         command = _composed("load", table=table, columns=", ".join(columns))
-        with self._connection.cursor().copy(command) as copy:
-            for row in rows:
-                copy.write_row(row)
+        records = [dict(zip(columns, row, strict=True)) for row in rows]
+        self._connection.execute(command, {"rows": msgspec.json.encode(records).decode()})
 
     def renumber(self, newest: int) -> None:
         """Go on counting where the rows end, and the moves at this number."""
@@ -130,22 +136,27 @@ class PostgresTransaction(Transaction):
         """Write the noted lines of history, marked as being on their way."""
         if self._moves:
             self.rings = self.rings or any(move[2] == Status.PENDING for move in self._moves)
-            self.value("hold_newest")
+            self._connection.execute(statement("hold_newest"))
         super().write_moves()
 
     def bump(self, changes: list[tuple[str, int, int]]) -> None:
         """Change tallies of our own shard, in one order, so that nobody waits in a circle."""
         if changes:
             statuses, levels, amounts = (list(each) for each in zip(*sorted(changes), strict=True))
-            self.xid = self.value(
-                "bump_tally", shard=self._shard, statuses=statuses, levels=levels, changes=amounts
-            )
+            values = {"statuses": statuses, "levels": levels, "changes": amounts}
+            self._connection.execute(statement("bump_tally"), {"shard": self._shard, **values})
 
 
 @cache
 def statement(name: str) -> bytes:
     """A named query. As bytes: the driver takes no text that was put together at run time."""
     return QUERIES.sql(name).encode()
+
+
+@cache
+def _set_statement(name: str) -> bytes:
+    """The same for arrays: in binary, where nothing has to be quoted."""
+    return statement(name).replace(b"%s", b"%b")
 
 
 @cache
