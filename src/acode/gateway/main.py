@@ -17,8 +17,8 @@ from acode.gateway.wire import Wire
 from acode.project import Project
 from acode.runner.tree import die_with_parent
 
-NICENESS = 5
-"""Tasks come first: watching them must not slow them."""
+NICENESS = 1
+"""Tasks come first. More would not spare them anything, but whoever watches would wait longer."""
 MAX_WEBSOCKET_BYTES = 1 << 20
 GRACE_SECONDS = 2
 

@@ -1,16 +1,18 @@
 """The application put together: the guard, the API, and the dashboard when somebody wants it."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI
 from starlette.datastructures import Headers
+from starlette.responses import Response
 from starlette.routing import WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from acode import __version__
+from acode.errors import AcodeError
 from acode.gateway import docs, files, login, metrics, peers, problems, queue, tasks, workers
 from acode.gateway.desk import Desk
 from acode.gateway.guard import Guard
@@ -18,6 +20,13 @@ from acode.gateway.stream import EventStream
 from acode.spec import TYPES
 
 API_PATHS = ("/api/", "/metrics", "/openapi.json", "/docs", "/login")
+Ask = Callable[[Desk], Awaitable[Response]]
+OFTEN: dict[str, Ask] = {
+    "/api/workers": workers.pool,
+    "/api/workers/health": workers.health,
+    "/api/queue": queue.queue,
+}
+"""What is asked for all the time and has no parameters: finding the route would cost the most."""
 _DESCRIPTION = """Drive and watch a worker pool.
 
 Send `Authorization: Bearer <token>` with the token of `.agent/run/token`."""
@@ -86,11 +95,20 @@ class Front:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
-        if scope["type"] == "lifespan" or scope["path"].startswith(API_PATHS):
+        if scope.get("method") == "GET" and (ask := OFTEN.get(scope["path"])):
+            await self._tell(ask, scope, receive, send)
+        elif scope["type"] == "lifespan" or scope["path"].startswith(API_PATHS):
             await self._api(scope, receive, send)
         else:
             pages = self._pages or await self._load()
             await pages(scope, receive, send)
+
+    async def _tell(self, ask: Ask, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            response = await ask(self._desk)
+        except AcodeError as error:
+            response = problems.refused(error)
+        await response(scope, receive, send)
 
     async def _load(self) -> ASGIApp:
         async with self._loading:
