@@ -188,6 +188,11 @@ def shared_view(pool: View, hosts: Sequence[HostState], own_id: str | None) -> V
     }
 
 
+def is_at_work(pool: View) -> bool:
+    """Whether a pool runs, here or on another host that shares the queue."""
+    return bool(pool["isRunning"] or pool["workers"])
+
+
 def host_view(state: HostState, own_id: str | None) -> View:
     """One of those who share a queue. Its key is nobody's business."""
     host = state.host

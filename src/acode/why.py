@@ -6,6 +6,7 @@ from typing import NamedTuple, assert_never
 
 from acode.clock import from_iso, iso
 from acode.human import ago, number
+from acode.ids import host_name
 from acode.model.state import Status
 from acode.model.task import CancelWish, Record, Task
 from acode.store.base import Sort, Store, TaskQuery
@@ -127,8 +128,10 @@ async def _running(case: Case) -> AsyncIterator[str]:
     task = case.task
     if case.pool is None:
         yield f"{NOBODY}: it goes on by itself, or the next one finds out what became of it"
+    several = case.pool is not None and len(case.pool["hosts"]) > 1
+    where = f" on {host_name(task.host_id)}" if several and task.host_id else ""
     yield (
-        f"worker-{task.worker_id} runs attempt {task.last_attempt} "
+        f"worker-{task.worker_id}{where} runs attempt {task.last_attempt} "
         f"since {iso(task.started_at)} ({ago(task.started_at, case.now)})"
     )
     if task.cancel is CancelWish.GENTLY:

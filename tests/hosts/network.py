@@ -70,8 +70,9 @@ class Network:
 class Database(Server):
     """A server at the switch; the test itself comes in by its socket file."""
 
-    def __init__(self, network: Network) -> None:
-        super().__init__(listen="*", port=5432)
+    def __init__(self, network: Network, port: int = 5432) -> None:
+        super().__init__(listen="*", port=port)
+        self._network = network
         enter = ["nsenter", f"--net=/run/netns/{network.switch}"]
         nobody = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"]
         self.within = [*enter, *nobody]
@@ -85,4 +86,19 @@ class Database(Server):
         return f"postgresql://{user}@/{database}?host={self.directory}&port={self.port}"
 
     def url_for_hosts(self, database: str) -> str:
-        return f"postgresql://postgres@{SWITCH}:{self.port}/{database}"
+        """Where the machines find it; they look for its stand-by if it does not answer."""
+        servers = f"host={SWITCH},{SWITCH}&port={self.port},{self.port + 1}"
+        return f"postgresql://postgres@/{database}?{servers}&target_session_attrs=read-write"
+
+    def stand_by(self) -> "Database":
+        """A copy that has everything before we say that it is written."""
+        with (self.data / "pg_hba.conf").open("a") as file:
+            file.write("local replication all trust\n")
+        self.execute("SELECT pg_reload_conf()")
+        other = Database(self._network, self.port + 1)
+        words = ("-D", str(other.data), "-R", "-h", str(self.directory), "-p", str(self.port))
+        self._run("pg_basebackup", *words, "-U", "postgres", "-c", "fast")
+        other.start()
+        self.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        self.execute("SELECT pg_reload_conf()")
+        return other

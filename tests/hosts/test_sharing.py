@@ -15,7 +15,7 @@ def test_all_machines_work_on_one_queue(company: Company) -> None:
     company.start()
     tasks = company.mars.add_all([{"command": "sleep 0.3; hostname"} for _ in range(24)])
     assert company.venus.wait(*tasks).code == 0
-    hosts = {company.pluto.show(task)["host"] for task in tasks}
+    hosts = {task["host"] for task in company.pluto.ask("task", "list")}
     assert hosts == {"mars", "venus", "pluto"}
     for machine in company.machines.values():
         workers = eventually(lambda m=machine: len(found := m.workers()) == 6 and found)
@@ -45,6 +45,9 @@ def test_what_a_task_left_elsewhere_is_read_through_that_host(company: Company) 
     assert company.mars.output(task) == "said"
     followed = company.mars.run("task", "logs", task, "--follow")
     assert followed.out == "said\n"
+    (worker, _) = company.venus.workers()
+    refused = company.mars.run("worker", "logs", worker["id"])
+    assert (refused.code, "is on venus" in refused.err) == (1, True), refused
     company.start(company.mars)
     token = (company.mars.agent / "run" / "token").read_text()
     url = company.mars.pool()["apiUrl"]
@@ -84,8 +87,9 @@ def test_another_key_opens_nothing(company: Company) -> None:
 
 
 def test_a_wish_reaches_the_machine_that_it_concerns(company: Company) -> None:
+    for key in ("POLLINTERVALMS", "IDLEBACKOFFMAXMS"):
+        company.venus.env[f"ACODE_WORKERS__{key}"] = "600000"  # only the bell wakes it
     company.start(company.venus)
-    # Without the bell it would take the longest rest of an idle pool.
     task = company.venus.hold("held")
     assert company.mars.run("task", "cancel", task).code == 0
     assert company.mars.wait(task).code == 1

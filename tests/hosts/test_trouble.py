@@ -12,6 +12,7 @@ import pytest
 from acode.model.ending import Exited, Lost, Released
 from acode.model.state import Status
 from tests.hosts.conftest import Company, Machine
+from tests.hosts.network import Database, Network
 from tests.pool.checker import check
 from tests.pool.conftest import eventually
 
@@ -42,6 +43,10 @@ class Traces:
         lines = self._file.read_text().splitlines() if self._file.exists() else []
         return [int(line.split()[0]) for line in lines]
 
+    def wait_for_second(self) -> None:
+        """The second attempt is well under way; what the first still did would be seen."""
+        eventually(lambda: self.attempts().count(2) > 15)
+
     def check(self) -> None:
         """No attempt was at work together with a later one."""
         seen = self.attempts()
@@ -64,7 +69,7 @@ def test_what_a_dead_machine_ran_runs_elsewhere(company: Company, traces: Traces
     company.start()
     task, machine = begun(company, traces)
     machine.kill_all()
-    eventually(lambda: 2 in traces.attempts())
+    traces.wait_for_second()
     other = company.place(task)
     assert other is not machine
     watcher = company.others(machine)[0]
@@ -89,7 +94,7 @@ def test_a_machine_that_is_cut_off_stops_before_others_begin(
     company.start()
     task, machine = begun(company, traces)
     machine.cut()
-    eventually(lambda: 2 in traces.attempts())
+    traces.wait_for_second()
     traces.check()
     status = machine.run("worker", "status").out
     assert "cut off from the queue" in status
@@ -124,7 +129,7 @@ def test_a_worker_without_a_daemon_stops_in_time(company: Company, traces: Trace
     company.start()
     task, machine = begun(company, traces)
     machine.kill_hard()
-    eventually(lambda: 2 in traces.attempts())
+    traces.wait_for_second()
     traces.check()
     traces.let_go()
     assert company.others(machine)[0].wait(task).code == 0
@@ -179,6 +184,32 @@ def test_the_database_may_go_and_come_back(company: Company, traces: Traces, how
     assert counts == [1, 1]
 
 
+def test_another_server_may_take_the_place_of_the_database(
+    network: Network, tmp_path: Path, traces: Traces
+) -> None:
+    first = Database(network, 5442)
+    first.start()
+    second = first.stand_by()
+    company = Company(network, first, "promoted", tmp_path)
+    try:
+        company.start(company.mars, company.venus)
+        task, machine = begun(company, traces)
+        tasks = machine.add_all([{"command": "sleep 0.02"} for _ in range(100)])
+        first.kill_hard()
+        second.execute("SELECT pg_promote()")
+        company.database = second
+        after = eventually(lambda: _added(machine))
+        traces.let_go()
+        assert machine.wait(task, after, *tasks).code == 0
+        for record in company.records([task, after, *tasks]):
+            check(record)
+            assert record.task.status is Status.COMPLETED
+    finally:
+        company.close()
+        second.remove()
+        first.remove()
+
+
 def _added(machine: Machine) -> str | None:
     done = machine.run("task", "add", "--", "true")
     return done.out.strip() if done.code == 0 else None
@@ -198,7 +229,7 @@ def test_a_stopped_pool_gives_its_tasks_back_at_once(company: Company, traces: T
     company.start(company.mars, company.venus)
     task, machine = begun(company, traces)
     machine.stop("--force")
-    eventually(lambda: 2 in traces.attempts())
+    traces.wait_for_second()
     traces.let_go()
     (other,) = {company.mars, company.venus} - {machine}
     assert other.wait(task).code == 0
@@ -217,7 +248,7 @@ def test_a_frozen_machine_finds_out_that_it_lost_its_tasks(
     frozen = machine.processes()
     for process in frozen:
         os.kill(process.pid, signal.SIGSTOP)
-    eventually(lambda: 2 in traces.attempts())
+    traces.wait_for_second()
     for process in frozen:
         if process.is_running():
             os.kill(process.pid, signal.SIGCONT)
@@ -233,3 +264,19 @@ def _is_task(process: psutil.Process) -> bool:
         return "ACODE_ATTEMPT_TOKEN" in process.environ()
     except psutil.Error:
         return False
+
+
+def test_a_pool_is_stopped_without_the_database(company: Company, traces: Traces) -> None:
+    company.start(company.mars)
+    task, machine = begun(company, traces)
+    company.database.stop()
+    assert machine.run("worker", "stop", "--force").code == 0
+    assert not machine.has_daemon()
+    assert not machine.processes()
+    company.database.start()
+    traces.let_go()
+    machine.start()
+    assert machine.wait(task).code == 0
+    record = company.record(task)
+    check(record)
+    assert record.task.attempt_count == 1, "whoever stops a pool burns no attempt"

@@ -95,3 +95,15 @@ def test_results_begin_where_another_ended(shared: Shared) -> None:
     then = shared.project.add("cat one", "--after", first, "--base", f"acode/{first}")
     assert shared.project.wait(then).code == 0
     assert shared.project.output(then) == "one"
+
+
+def test_what_a_stale_attempt_left_at_the_remote_is_replaced(shared: Shared) -> None:
+    task = shared.project.add("echo new > new")
+    shared.repository.git("commit", "-q", "--allow-empty", "-m", "stale")
+    shared.repository.git("push", "-q", "origin", f"HEAD:refs/heads/acode/{task}")
+    shared.repository.git("reset", "-q", "--soft", "HEAD~1")
+    stale = shared.at_remote(f"acode/{task}")
+    shared.project.start()
+    assert shared.project.wait(task).code == 0
+    assert shared.project.show(task)["push"] == {"remote": "origin", "problem": None}
+    assert shared.at_remote(f"acode/{task}") == shared.here(f"acode/{task}") != stale

@@ -75,3 +75,16 @@ def followed(context: Context, record: Record, host: Host) -> Iterator[Line]:
             yield from read(context.app.project.task_log(task_id))
         elif place is not None:
             yield from _elsewhere(context, place, task_id)
+
+
+def refuse_elsewhere(context: Context, prefix: str) -> None:
+    """Say where a worker is that is not here; its log is there, too."""
+    if not prefix or not context.app.settings.store.is_shared:
+        return
+    for state in drive(context.app.reader().hosts()):
+        for worker in (state.pool or {}).get("workers", ()):
+            if worker["id"].startswith(prefix) and state.host.id != own_id(context):
+                raise HostUnreachable(
+                    f"worker-{worker['id']} is on {state.host.name}",
+                    "run this there; acode task logs reads what a task printed anywhere",
+                )

@@ -14,7 +14,7 @@ from time import sleep
 from typing import TextIO
 
 from acode.cli.context import Context, drive
-from acode.cli.elsewhere import followed, holder, printed, record_of
+from acode.cli.elsewhere import followed, holder, printed, record_of, refuse_elsewhere
 from acode.cli.logs_format import FORMATS, Line, Look, line_of, moment_of
 from acode.cli.parser import Parser, add_id, completes_ids, whole_number
 from acode.errors import AlreadyThere, AmbiguousId, WorkerNotFound
@@ -67,7 +67,7 @@ def _add_common(parser: Parser, follow_help: str) -> None:
 def worker_logs(context: Context) -> int:
     """Print what workers and their commands said, as one stream."""
     args, app = context.args, context.app
-    worker_id = args.worker and resolve_worker(app.project, args.worker)
+    worker_id = args.worker and _worker_here(context, args.worker)
     wanted = Wanted(
         since=_since(context),
         level=args.level,
@@ -157,7 +157,7 @@ def _new_file(path: str) -> TextIO:
 
 def attach(context: Context) -> int:
     """Print what a worker's command prints from now on. Ctrl-C ends only the looking."""
-    worker_id = resolve_worker(context.app.project, context.args.worker)
+    worker_id = _worker_here(context, context.args.worker)
     tail = Tail(context.app.project.worker_log(worker_id), from_end=True, line_bytes=0)
     with closing(tail):
         try:
@@ -239,6 +239,15 @@ def worker_ids(project: Project) -> list[str]:
     except FileNotFoundError:
         return []
     return sorted({match[1] for match in map(_WORKER_LOG.fullmatch, names) if match})
+
+
+def _worker_here(context: Context, text: str) -> str:
+    """The worker that the user means, if it is on this machine."""
+    try:
+        return resolve_worker(context.app.project, text)
+    except WorkerNotFound:
+        refuse_elsewhere(context, normalise(text))
+        raise
 
 
 def resolve_worker(project: Project, text: str) -> str:

@@ -1,9 +1,9 @@
 """`acode task why`: why a task runs or does not, in plain sentences."""
 
 from acode.cli.context import Context, drive
-from acode.engine.client import ask
-from acode.errors import PoolNotRunning, WorkerTimeout
-from acode.views import View
+from acode.cli.pool import look
+from acode.errors import WorkerTimeout
+from acode.views import View, is_at_work
 from acode.why import Case, reasons
 
 
@@ -25,7 +25,7 @@ def why(context: Context) -> int:
 
 def _pool(context: Context) -> View | None:
     try:
-        view: View = ask(context.app.project.control_socket, "status")
-    except (PoolNotRunning, WorkerTimeout):
+        view = look(context)
+    except WorkerTimeout:
         return None
-    return view
+    return view if is_at_work(view) else None

@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 
 from acode.clock import Clock
+from acode.errors import AcodeError
 from acode.model.event import PoolEvent, told
 from acode.observe.feed import FeedWriter, Told
 from acode.store.base import Store
@@ -48,8 +50,9 @@ class Feed:
         return REST_SECONDS
 
     async def close(self) -> None:
-        """Write the rest."""
-        await self.flush()
+        """Write the rest, unless the store that numbers it is away."""
+        with suppress(AcodeError):
+            await self.flush()
         self._writer.close()
 
 

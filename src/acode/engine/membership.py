@@ -57,10 +57,13 @@ class Membership:
 
     async def join(self) -> None:
         """Take part; what this host holds from before stays its own."""
+        await self._join()
+        await self._store.listen(self._bell.ring)
+
+    async def _join(self) -> None:
         asked_at = uptime()
         await self._store.join(self.host, round((self._tenure.lease_seconds or 0) * 1000))
         self._tenure.renewed(asked_at)
-        await self._store.listen(self._bell.ring)
 
     async def leave(self) -> None:
         """Take part no more."""
@@ -127,7 +130,7 @@ class Membership:
         self._steady_since = uptime()
         try:
             async with asyncio.timeout(self._interval):
-                await self.join()
+                await self._join()
         except (AcodeError, TimeoutError) as error:
             self._endure(str(error))
 

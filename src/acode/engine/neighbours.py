@@ -2,7 +2,7 @@
 
 import ipaddress
 import socket
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from acode.settings import Settings
 
@@ -26,18 +26,25 @@ def reachable(url: str | None, settings: Settings) -> str | None:
 
 
 def _own_address(store_url: str) -> str | None:
-    parts = urlsplit(store_url)
-    if not parts.hostname:
+    server = _server_in(store_url)
+    if server is None:
         return "127.0.0.1"  # a socket file: everybody is on this machine
     try:
         family, kind, number, _, place = socket.getaddrinfo(
-            parts.hostname, parts.port or USUAL_PORT, type=socket.SOCK_DGRAM
+            server, USUAL_PORT, type=socket.SOCK_DGRAM
         )[0]
         with socket.socket(family, kind, number) as wire:
             wire.connect(place)  # sends nothing, but finds the way
             return str(wire.getsockname()[0])
     except OSError:
         return None
+
+
+def _server_in(store_url: str) -> str | None:
+    """The first server that an address names, before its path or behind it."""
+    parts = urlsplit(store_url)
+    named = parts.hostname or dict(parse_qsl(parts.query)).get("host", "").partition(",")[0]
+    return None if not named or named.startswith("/") else named
 
 
 def _is_loopback(host: str) -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from contextlib import suppress
 from typing import Any
 
 from acode.clock import Clock, iso
@@ -9,6 +10,7 @@ from acode.engine.dispatcher import Dispatcher
 from acode.engine.feed import Feed
 from acode.engine.roster import LIVE, Roster, Slot
 from acode.engine.service import Service
+from acode.errors import AcodeError
 from acode.model.event import TOLD, PoolEvent, PoolNote, TaskEnded
 from acode.model.state import Status, WorkerStatus
 from acode.observe import governance
@@ -80,9 +82,10 @@ class Reporting:
             self._lookup.cancel()
         for service in self._services:
             await service.stop()
+        with suppress(AcodeError):  # a store that is away has nothing to tell, and nobody to hear
+            if self._governance.enabled:
+                self._publish({**await self.state(), "status": "stopped"})
         await self.feed.close()
-        if self._governance.enabled:
-            self._publish({**await self.state(), "status": "stopped"})
 
     def _hear(self, event: PoolEvent) -> None:
         self._is_stale = True

@@ -17,7 +17,7 @@ from acode.model.priority import Priority
 from acode.model.state import Status
 from acode.spec import read_batch, submissions
 from acode.store.base import Added, Sort, TaskQuery
-from acode.views import row_view, status_view, task_view
+from acode.views import is_at_work, row_view, status_view, task_view
 from acode.why import Case, reasons
 
 router = APIRouter(prefix="/api/workers/tasks", tags=["tasks"])
@@ -125,7 +125,7 @@ async def why(desk: AtDesk, task_id: TaskId) -> Response:
 
 async def explained(desk: Desk, record: Any) -> list[str]:
     """The reasons of a task."""
-    pool = await desk.pool()
+    pool = await desk.all_pools()
     return await reasons(
-        Case(record, desk.store, desk.clock.now(), pool if pool["isRunning"] else None)
+        Case(record, desk.store, desk.clock.now(), pool if is_at_work(pool) else None)
     )

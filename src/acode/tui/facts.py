@@ -11,7 +11,7 @@ from acode.model.task import Record, Task
 from acode.observe.logread import Tail
 from acode.sockets import ring
 from acode.store.base import Counts, Sort, Store, TaskQuery
-from acode.views import View, no_pool_view, shared_view
+from acode.views import View, is_at_work, no_pool_view, shared_view
 from acode.why import Case, reasons
 
 SHOWN = 200
@@ -55,7 +55,7 @@ class Source:
         """One task, why it is where it is, and the last lines that it printed."""
         record = await self._store.record(task_id)
         pool = await self._pool(await self._store.counts())
-        case = Case(record, self._store, self._app.clock.now(), pool if pool["isRunning"] else None)
+        case = Case(record, self._store, self._app.clock.now(), pool if is_at_work(pool) else None)
         return record, await reasons(case), await asyncio.to_thread(self._log, task_id)
 
     def _log(self, task_id: str) -> list[str]:

@@ -7,14 +7,16 @@ from urllib.parse import quote
 
 from nicegui import ui
 
+from acode import peers
 from acode.errors import AcodeError
 from acode.gateway.dashboard.frame import ACTOR, REFRESH_SECONDS, attempt, every, html, page
 from acode.gateway.dashboard.paint import badge, diff, facts, log_line, moment, timeline
 from acode.gateway.desk import Desk
-from acode.gateway.elsewhere import lines_elsewhere
+from acode.gateway.elsewhere import holder, lines_elsewhere
 from acode.gateway.files import PATCH, artifact_names
 from acode.gateway.tasks import explained
 from acode.human import span
+from acode.model.host import Host
 from acode.model.state import FINISHED, Status
 from acode.model.task import Record
 from acode.observe.logparse import Record as Line
@@ -96,7 +98,7 @@ class TaskPage:
         self._facts.set_content("<h2>Facts</h2>" + facts(_facts(view, now)))
         self._history.set_content("<h2>History</h2>" + timeline(view, now))
         await self._read_log(finished)
-        self._changes.set_content(await asyncio.to_thread(self._results, view))
+        self._changes.set_content(await self._results(view))
 
     async def _explain(self, record: Record) -> str:
         items = "".join(f"<li>{escape(text)}</li>" for text in await explained(self._desk, record))
@@ -141,11 +143,26 @@ class TaskPage:
         with self._screen:
             html(f'<div class="sys">{words}</div>')
 
-    def _results(self, view: View) -> str:
-        folder = self._desk.project.artifacts_dir(self._id)
-        names = [name for name in artifact_names(folder) if name != PATCH]
+    async def _results(self, view: View) -> str:
+        try:
+            host = await holder(self._desk, self._id)
+            found, patch = await asyncio.to_thread(self._left, host)
+        except AcodeError:
+            return ""  # the output says why
+        return self._drawn(view, [name for name in found if name != PATCH], patch)
+
+    def _left(self, host: Host | None) -> tuple[list[str], str]:
+        """The files that the task left, here or there, and what it changed."""
+        if host is None:
+            folder = self._desk.project.artifacts_dir(self._id)
+            return artifact_names(folder), _patch(os.path.join(folder, PATCH))
+        names = peers.artifact_names(host, self._id)
+        text = peers.patch(host, self._id)[:MAX_PATCH_BYTES] if PATCH in names else b""
+        return names, text.decode("utf-8", "replace")
+
+    def _drawn(self, view: View, names: list[str], patch: str) -> str:
         here, out = f"/api/workers/tasks/{self._id}", []
-        if patch := _patch(os.path.join(folder, PATCH)):
+        if patch:
             branch = f" on branch <code>{escape(view['branch'])}</code>" if view["branch"] else ""
             link = f'<p><a href="{here}/patch">download</a>{branch}</p>'
             out.append(f'<section class="card"><h2>Changes</h2>{link}{diff(patch)}</section>')
