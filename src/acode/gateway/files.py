@@ -54,7 +54,8 @@ async def logs(
         )
         return StreamingResponse(lines, media_type="application/x-ndjson")
     hosts = await elsewhere.sources(desk, found)
-    records = elsewhere.printed(desk.project.task_log(found), found, hosts)
+    path, now = desk.project.task_log(found), desk.clock.now()
+    records = elsewhere.printed(path, found, hosts, now)
     return StreamingResponse(_as_list(records, attempt), media_type="application/json")
 
 

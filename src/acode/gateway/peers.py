@@ -8,8 +8,8 @@ from fastapi import APIRouter, Path
 from fastapi.responses import Response, StreamingResponse
 
 from acode.gateway.common import AtDesk, TaskId
-from acode.gateway.files import PATCH, artifact_names, file_answer, follow_log, line
-from acode.gateway.problems import answer
+from acode.gateway.files import MAX_FOLLOWERS, PATCH, artifact_names, file_answer, follow_log, line
+from acode.gateway.problems import answer, problem
 from acode.observe.logread import read
 
 router = APIRouter(prefix="/api/peers/tasks", include_in_schema=False)
@@ -20,6 +20,8 @@ LINES = "application/x-ndjson"
 @router.get("/{task_id}/logs")
 async def logs(desk: AtDesk, task_id: TaskId, follow: bool = False) -> Response:
     """What a task printed here, one line of JSON for each."""
+    if follow and desk.followers >= MAX_FOLLOWERS:
+        return problem(503, "too many follow logs already", retry_after=5)
     if follow:
         return StreamingResponse(follow_log(desk, task_id, None, beats=True), media_type=LINES)
     return StreamingResponse(_lines(desk.project.task_log(task_id)), media_type=LINES)

@@ -157,7 +157,7 @@ class Workers(Section, frozen=True):
     poll_interval_ms: Milliseconds = 1000
     idle_backoff_max_ms: Milliseconds = 30_000
     heartbeat_interval_ms: Milliseconds = 10_000
-    lease_seconds: Seconds = 30
+    lease_seconds: Annotated[float, Meta(ge=2, le=86_400)] = 30
     health_check_interval_ms: Milliseconds = 30_000
     drain_timeout_seconds: SecondsOrNone = 60
     on_daemon_exit: Literal["keep", "drain", "kill"] = "keep"

@@ -237,7 +237,7 @@ class Worker:
             self._send(FrameType.ERROR, assignment.token, Note("error", "this worker is busy"))
             return
         self._unacknowledged = None
-        self._tenure.extend(assignment.tenure)
+        self._tenure.begin(assignment.tenure)
         self._attempt = Attempt(
             assignment,
             self._config,

@@ -34,6 +34,12 @@ class TenureWatch:
         self._looked = (ticks(), uptime())
         self._patient_until = 0.0
 
+    def begin(self, tenure: Tenure | None) -> None:
+        """An attempt begins; its order may have waited, and more have been heard meanwhile."""
+        known = self._tenure
+        later = tenure is not None and known is not None and known.until > tenure.until
+        self.extend(known if later else tenure)
+
     def extend(self, tenure: Tenure | None) -> None:
         """There is more time, or nobody else who could take the task."""
         self._tenure = tenure

@@ -76,3 +76,17 @@ def test_after_a_sleep_without_any_word_it_ends(time: Time) -> None:
     assert watched.due() is None
     time.pass_(tenure.CHECK_SECONDS)
     assert watched.due() is Urgency.NOW
+
+
+def test_an_order_that_had_to_wait_has_the_time_that_was_told_meanwhile(time: Time) -> None:
+    watched, early = TenureWatch(), Tenure(time.up + 27, 5)
+    time.pass_(60)
+    watched.extend(Tenure(time.up + 27, 5))
+    watched.begin(early)
+    assert watched.due() is None
+    time.pass_(40)
+    watched.begin(Tenure(time.up + 27, 5))
+    assert watched.due() is None
+    watched.begin(None)
+    time.pass_(1000)
+    assert watched.due() is None
