@@ -180,7 +180,7 @@ def _heard(process: "subprocess.Popen[str]") -> str:
 
 async def _submit_ours(url: str) -> Callable[[], Awaitable[object]]:
     store = PostgresStore.open(url)
-    spec = TaskSpec(command="bench-noop", type="python", args=("[]",))
+    spec = TaskSpec(command="bench-noop", type="python", metadata={"arguments": []})
 
     async def submit() -> None:
         one = Submission(new_id(store.clock.now()), spec)
@@ -192,8 +192,13 @@ async def _submit_ours(url: str) -> Callable[[], Awaitable[object]]:
 async def _submit_procrastinate(url: str) -> Callable[[], Awaitable[object]]:
     from bench.procrastinate_app import app
 
-    one = await app(url).__aenter__()
-    return lambda: one.configure_task("noop").defer_async()
+    opened = app(url)
+    one = await opened.__aenter__()
+
+    async def submit(_opened: object = opened) -> None:  # kept as long as it is used
+        await one.configure_task("noop").defer_async()
+
+    return submit
 
 
 async def _submit_pgqueuer(url: str) -> Callable[[], Awaitable[object]]:

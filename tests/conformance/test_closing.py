@@ -10,6 +10,7 @@ from acode.clock import ManualClock
 from acode.errors import StoreUnusable
 from acode.ids import encode
 from acode.model.ending import Exited
+from acode.model.task import Push
 from acode.model.verdict import Complete, Report
 from acode.store.base import Store, TaskQuery
 from tests.conformance.conftest import Engine
@@ -39,6 +40,7 @@ USES: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "claim": lambda store: store.claim(wish()),
     "finish": lambda store: store.finish(REPORT),
     "save_step": lambda store: store.save_step(encode(2), "t", "step", 1),
+    "pushed": lambda store: store.pushed(encode(1), 1, Push(remote="origin")),
     "leases": lambda store: store.leases(),
     "join": lambda store: store.join(host(), 1000),
     "renew": lambda store: store.renew(HOST),

@@ -95,17 +95,20 @@ class PostgresBook:
                 results += [write(tx, requests) for write, requests in writes]
                 tx.settle()
                 connection.execute(b"COMMIT")
-        except psycopg.OperationalError:
+                if tx.rings:
+                    # Behind the commit: inside of it, those who ring would wait for each other.
+                    connection.execute(statement("ring"), {"who": self.name})
+        except psycopg.Error:
+            if not connection.broken:
+                # The driver takes for prepared what was on its way behind the failure.
+                self._hang_up()
+                raise
             # Only if everything was on its way can it have been committed.
-            whole = connection.broken and len(results) == len(writes)
-            if not whole or not self._was_committed(xid):
-                _roll_back(connection)
+            if len(results) < len(writes) or not self._was_committed(xid):
                 raise
         except BaseException:
             _roll_back(connection)
             raise
-        if tx.rings:
-            self._ring()
         return results
 
     def _was_committed(self, xid: str) -> bool:
@@ -123,13 +126,6 @@ class PostgresBook:
                 return row is not None and row[0] == "committed"
             if not deadline.rest(FIRST_REST_SECONDS):
                 raise trouble
-
-    def _ring(self) -> None:
-        """Wake idle pools; a ring that is lost costs them a poll."""
-        try:
-            self.line().connection.execute(statement("ring"), {"who": self.name})
-        except (psycopg.Error, AcodeError):
-            self._hang_up()
 
     def _begin(self, connection: Connection, how: str) -> tuple[PostgresTransaction, str]:
         """A transaction at a moment by the server's clock, and its number."""
@@ -169,9 +165,12 @@ class PostgresBook:
     ) -> Any:
         tx, _ = self._begin(connection, begin)
         try:
-            return query(tx, *arguments)
-        finally:
+            found = query(tx, *arguments)
+        except BaseException:
             _roll_back(connection)
+            raise
+        connection.execute(b"COMMIT")  # after a ROLLBACK the driver would prepare all anew
+        return found
 
 
 def _roll_back(connection: Connection) -> None:

@@ -64,12 +64,6 @@ SELECT sum(n)::bigint FROM acode.tallies WHERE status IN ('pending', 'blocked');
 -- name: is_paused
 SELECT 1 FROM acode.flags WHERE name = 'paused';
 
--- name: claims_are_held
-SELECT 1 WHERE EXISTS (SELECT 1 FROM acode.flags WHERE name IN ('paused', 'moving'))
-   OR %(host_id)s::text IS NOT NULL AND NOT EXISTS (
-        SELECT 1 FROM acode.hosts
-        WHERE id = %(host_id)s AND lost_at IS NULL AND lease_until > {moment});
-
 -- name: set_paused
 INSERT INTO acode.flags (name, at, actor) VALUES ('paused', %(at)s, %(actor)s)
 ON CONFLICT (name) DO NOTHING;
@@ -80,29 +74,39 @@ DELETE FROM acode.flags WHERE name = 'paused';
 -- name: candidates
 -- The heads of the four levels, merged by age: each is one range of the index on ready tasks,
 -- so the price does not depend on how many tasks there are. Those that somebody else is claiming
--- are passed over, so the window is a little wider than the limit.
-WITH heads (seq, level, ready_at) AS MATERIALIZED (
+-- are passed over, so the window is a little wider than the limit. There are none while claims
+-- are held, and none for a host that has not joined or has lost its lease.
+WITH open (yes) AS MATERIALIZED (
+    SELECT NOT EXISTS (SELECT 1 FROM acode.flags WHERE name IN ('paused', 'moving'))
+       AND (%(host_id)s::text IS NULL OR EXISTS (
+            SELECT 1 FROM acode.hosts
+            WHERE id = %(host_id)s AND lost_at IS NULL AND lease_until > %(now)s))
+), heads (seq, level, ready_at) AS MATERIALIZED (
     (SELECT seq, 0, ready_at FROM acode.tasks
-     WHERE status = 'pending' AND priority = 0 AND ready_at <= %(now)s AND {fits}
+     WHERE status = 'pending' AND priority = 0 AND ready_at <= %(now)s
+       AND (SELECT yes FROM open) AND {fits}
      ORDER BY ready_at, seq LIMIT %(window)s)
     UNION ALL
     (SELECT seq, 1, ready_at FROM acode.tasks
-     WHERE status = 'pending' AND priority = 1 AND ready_at <= %(now)s AND {fits}
+     WHERE status = 'pending' AND priority = 1 AND ready_at <= %(now)s
+       AND (SELECT yes FROM open) AND {fits}
      ORDER BY ready_at, seq LIMIT %(window)s)
     UNION ALL
     (SELECT seq, 2, ready_at FROM acode.tasks
-     WHERE status = 'pending' AND priority = 2 AND ready_at <= %(now)s AND {fits}
+     WHERE status = 'pending' AND priority = 2 AND ready_at <= %(now)s
+       AND (SELECT yes FROM open) AND {fits}
      ORDER BY ready_at, seq LIMIT %(window)s)
     UNION ALL
     (SELECT seq, 3, ready_at FROM acode.tasks
-     WHERE status = 'pending' AND priority = 3 AND ready_at <= %(now)s AND {fits}
+     WHERE status = 'pending' AND priority = 3 AND ready_at <= %(now)s
+       AND (SELECT yes FROM open) AND {fits}
      ORDER BY ready_at, seq LIMIT %(window)s)
 ), ranked (seq, level, ready_at) AS MATERIALIZED (
     SELECT seq, CASE WHEN %(ageing)s > 0 THEN greatest(0, level - (%(now)s - ready_at) / %(ageing)s)
                      ELSE level END, ready_at
     FROM heads ORDER BY 2, 3, 1 LIMIT %(window)s
 )
-SELECT {columns}, tasks.token, tasks.seq FROM ranked JOIN acode.tasks ON tasks.seq = ranked.seq
+SELECT {columns}, (SELECT count(*) FROM ranked), tasks.token, tasks.seq FROM ranked JOIN acode.tasks ON tasks.seq = ranked.seq
 WHERE tasks.status = 'pending'
 ORDER BY ranked.level, ranked.ready_at, ranked.seq
 LIMIT %(limit)s FOR NO KEY UPDATE OF tasks SKIP LOCKED;

@@ -1,12 +1,12 @@
 """How PostgreSQL runs the named queries."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from typing import Any
 
 import msgspec
-from psycopg import Connection, Pipeline
+from psycopg import Connection, Cursor, Pipeline
 
 from acode.model.state import Status
 from acode.store.sql.queries import Queries
@@ -26,13 +26,14 @@ _RINGING = {"wish_end", "set_paused", "unset_paused"}
 class PostgresTransaction(Transaction):
     """A transaction of one connection."""
 
-    __slots__ = ("_connection", "_moment", "_shard", "pipeline", "rings")
+    __slots__ = ("_asked", "_connection", "_moment", "_shard", "pipeline", "rings")
 
     def __init__(
         self, connection: Connection, now: int, moment: int | None, ageing_ms: int, shard: int
     ) -> None:
         super().__init__(now, ageing_ms)
         self._connection = connection
+        self._asked: dict[str, Cursor[Row]] = {}
         self._moment = moment
         self._shard = shard
         self.rings = False
@@ -60,7 +61,9 @@ class PostgresTransaction(Transaction):
 
     def value(self, name: str, **parameters: Any) -> Any:
         """The first column of the first row; None without one."""
-        row = self._connection.execute(statement(name), parameters).fetchone()
+        asked = self._asked.pop(name, None)
+        cursor = asked or self._connection.execute(statement(name), parameters)
+        row = cursor.fetchone()
         return row and row[0]
 
     def run(self, name: str, **parameters: Any) -> int:
@@ -77,7 +80,7 @@ class PostgresTransaction(Transaction):
             return []
         columns = [list(column) for column in zip(*rows, strict=True)]
         text = _set_statement(name)
-        cursor = self._connection.execute(text, columns)
+        cursor = self._asked.pop(name, None) or self._connection.execute(text, columns)
         return cursor.fetchall() if name in _RETURNING or text.startswith(b"SELECT") else []
 
     def slot(self, name: str) -> str:
@@ -86,10 +89,21 @@ class PostgresTransaction(Transaction):
 
     def fresh_seqs(self, count: int) -> Iterator[int]:
         """Sequence numbers for new tasks; those that are not used stay unused."""
+        self._asked["waiting"] = self._connection.execute(statement("waiting"), {})
         fresh = [row[0] for row in self.all("fresh_seqs", count=count)]
         if len(fresh) < count:
             raise filling()
         return iter(fresh)
+
+    def ahead(self, name: str, values: Collection[Any]) -> None:
+        """Send the question now; the answer comes with that to a later one."""
+        if values:
+            asked = self._connection.execute(_set_statement(name), [list(values)])
+            self._asked[name] = asked
+
+    def may_claim(self) -> bool:
+        """The candidates are none if claims are held."""
+        return True
 
     def windows(self, limit: int) -> tuple[int, ...]:
         """A little further than needed, then much further."""

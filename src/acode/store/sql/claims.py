@@ -8,7 +8,7 @@ from typing import Any
 
 from acode.model.task import Lease, Task
 from acode.store.base import Circuit, Claim, WholeKind
-from acode.store.sql.rows import LEVEL, SEQ, Row, task_from, text
+from acode.store.sql.rows import LEVEL, READY, SEQ, Row, task_from, text
 from acode.store.sql.steps import steps_of
 from acode.store.sql.transaction import Transaction, tally
 from acode.store.transitions import claimed
@@ -28,8 +28,7 @@ def claim(tx: Transaction, claims: Sequence[Claim]) -> list[list[Lease]]:
 def _claim(tx: Transaction, claims: list[Claim]) -> list[list[Lease]]:
     held, host_id = claims[0].held, claims[0].host_id
     limit = sum(max(0, one.limit) for one in claims)
-    may_claim = limit > 0 and not tx.value("claims_are_held", host_id=host_id, now=tx.moment)
-    rows = _candidates(tx, limit, held) if may_claim else []
+    rows = _candidates(tx, limit, held, host_id) if limit and tx.may_claim() else []
     if not rows:
         return [[] for _ in claims]
     ready = deque(task_from(row) for row in rows)
@@ -40,16 +39,21 @@ def _claim(tx: Transaction, claims: list[Claim]) -> list[list[Lease]]:
     return [[next(rest) for _ in pairs] for pairs in assigned]
 
 
-def _candidates(tx: Transaction, limit: int, held: Collection[Circuit | WholeKind]) -> list[Row]:
+def _candidates(
+    tx: Transaction, limit: int, held: Collection[Circuit | WholeKind], host_id: str | None
+) -> list[Row]:
     wanted: dict[str, Any] = {"now": tx.now, "limit": limit, "ageing": tx.ageing_ms}
+    wanted["host_id"] = host_id
     if held:
         wanted["held"] = text([tuple(circuit) for circuit in held])
     statement = tx.compose("candidates", fits=tx.compose("not_held") if held else "true")
-    rows: list[Row] = []
-    for window in tx.windows(limit):
-        rows = tx.rows(statement, wanted | {"window": window})
-        if len(rows) >= limit:
+    near, *further = tx.windows(limit)
+    rows = tx.rows(statement, wanted | {"window": near})
+    for window in further:
+        if len(rows) >= limit or (rows and rows[0][READY] < near):
             break
+        # There may be more than could be seen: others claim what is nearest.
+        rows = tx.rows(statement, wanted | {"window": window})
     return rows
 
 

@@ -40,8 +40,6 @@ class _Intake:
         self.tx = tx
         self.tasks: list[Any] = []
         self.dependencies: list[Any] = []
-        self._fresh = tx.fresh_seqs(sum(len(one.submissions) for one in additions))
-        self._waiting = tx.waiting()
         self._standings: dict[str, Standing] = {}
         self._seqs: dict[str, int] = {}
         self._keys: dict[str, str] = {}
@@ -55,8 +53,13 @@ class _Intake:
                 named.update(one.spec.dependencies)
             if one.spec.key is not None:
                 keys.add(one.spec.key)
-        self._note_standings(self.tx.among("tasks_with_ids", named))
-        rows = self.tx.among("tasks_with_keys", keys)
+        tx = self.tx
+        tx.ahead("tasks_with_ids", named)
+        tx.ahead("tasks_with_keys", keys)
+        self._fresh = tx.fresh_seqs(len(submissions))
+        self._waiting = tx.waiting()
+        self._note_standings(tx.among("tasks_with_ids", named))
+        rows = tx.among("tasks_with_keys", keys)
         self._keys = {row[0]: row[1] for row in rows}
         self._note_standings(row[1:] for row in rows)
 

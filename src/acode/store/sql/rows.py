@@ -51,8 +51,9 @@ _STATUS = {status.value: status for status in Status}
 
 Row = tuple[Any, ...]
 
-LEVEL, TOKEN, SEQ = 13, -2, -1
-"""Places in the rows of queries that select the columns, the token and the sequence number."""
+LEVEL, READY, TOKEN, SEQ = 13, -3, -2, -1
+"""Places in the rows of queries that select the columns, the token and the sequence number. A row
+of `candidates` also says how many ready tasks could be seen, if not all could."""
 
 
 def text(value: Any) -> str | None:

@@ -1,6 +1,6 @@
 """One commit: named queries, a moment, and what changes with every write."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from acode.errors import StoreBusy
@@ -58,6 +58,13 @@ class Transaction:
 
     def fresh_seqs(self, count: int) -> Iterator[int]:
         """Sequence numbers for at least so many new tasks."""
+        raise NotImplementedError
+
+    def ahead(self, name: str, values: Collection[Any]) -> None:
+        """Ask early what `among` will ask, where that saves a way to the server and back."""
+
+    def may_claim(self) -> bool:
+        """Whether claims are open, unless the query of the candidates sees to that itself."""
         raise NotImplementedError
 
     def windows(self, limit: int) -> tuple[int, ...]:

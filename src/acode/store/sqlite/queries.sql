@@ -39,7 +39,6 @@ SELECT sum(n) FROM tallies WHERE status IN ('pending', 'blocked');
 SELECT 1 FROM flags WHERE name = 'paused';
 
 -- name: claims_are_held
--- Hosts do not matter here: no lease runs out by time.
 SELECT 1 FROM flags WHERE name IN ('paused', 'moving');
 
 -- name: set_paused
