@@ -1,8 +1,7 @@
 """What becomes of tasks when a machine, the line to it, or the database goes."""
 
-import os
 import shlex
-import signal
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
@@ -245,18 +244,27 @@ def test_a_frozen_machine_finds_out_that_it_lost_its_tasks(
     company.start(company.mars, company.venus)
     task, machine = begun(company, traces)
     (other,) = {company.mars, company.venus} - {machine}
-    frozen = machine.processes()
-    for process in frozen:
-        os.kill(process.pid, signal.SIGSTOP)
+    frozen = freeze(machine)
     traces.wait_for_second()
     for process in frozen:
-        if process.is_running():
-            os.kill(process.pid, signal.SIGCONT)
+        with suppress(psutil.Error):
+            process.resume()
     eventually(lambda: "given to others" in machine.daemon_log())
     eventually(lambda: not [each for each in machine.processes() if _is_task(each)])
     traces.let_go()
     assert other.wait(task).code == 0
     check(company.record(task))
+
+
+def freeze(machine: Machine) -> set[psutil.Process]:
+    """Stop every process, those too that were begun meanwhile."""
+    frozen: set[psutil.Process] = set()
+    while new := set(machine.processes()) - frozen:
+        for process in new:
+            with suppress(psutil.Error):
+                process.suspend()
+        frozen |= new
+    return frozen
 
 
 def _is_task(process: psutil.Process) -> bool:
