@@ -39,7 +39,7 @@ QUEUE_SIZE = 10_000_000
 FILL = """
 TRUNCATE acode.tasks, acode.history, acode.tallies RESTART IDENTITY;
 INSERT INTO acode.tasks (id, status, priority, kind, created_at, ready_at, spec)
-SELECT '01' || lpad(n::text, 24, '0'), 'pending', n % 4, 'shell', 1, n, '{"command":"true"}'
+SELECT '01' || lpad(n::text, 24, '0'), 'pending', mod(n, 4), 'shell', 1, n, '{"command":"true"}'
 FROM generate_series(1, %d) AS n;
 INSERT INTO acode.history (task, was, became, at, actor, reason)
 SELECT seq, NULL, 'pending', created_at, 'bench', 'added' FROM acode.tasks;
