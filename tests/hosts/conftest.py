@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -144,9 +144,10 @@ class Company:
         self.database.ensure()
         for machine in self.machines.values():
             machine.heal()
-        for machine in self.machines.values():
-            if machine.abandoned or machine.has_daemon():
-                machine.close()
+        with ExitStack() as stack:  # one that is left in disorder keeps no other from ending
+            for machine in self.machines.values():
+                if machine.abandoned or machine.has_daemon():
+                    stack.callback(machine.close)
         self.database.execute(f"DROP DATABASE {self._name} WITH (FORCE)")
 
 

@@ -159,6 +159,8 @@ class Engine:
         await self._harbour.adopt()
         self._bell_socket = BellSocket(os.path.join(self._run_dir, "bell.sock"), self.bell)
         await self.pool.fill(count, mode)
+        if self._settings.store.is_shared:
+            await self.membership.renew()  # the others see these workers at once
         await self.reporting.start()
         self.dispatcher.accepting = True
         for service in self._services:

@@ -81,10 +81,11 @@ class Membership:
     async def tick(self) -> float:
         """Renew if it is time; how long to rest."""
         if uptime() - self._asked_at >= self._interval or self._trouble:
-            await self._renew()
+            await self.renew()
         return min(LOOK_SECONDS, self._interval / 2)
 
-    async def _renew(self) -> None:
+    async def renew(self) -> None:
+        """Stay, say how things are here, and look after what silent hosts left."""
         asked_at = self._asked_at = uptime()
         held = {slot: slot.lease.token for slot in self._roster if slot.lease is not None}
         try:
