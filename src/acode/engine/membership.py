@@ -54,6 +54,9 @@ class Membership:
         self._asked_at = 0.0
         self._steady_since = uptime()
         """Since when every renewal has succeeded."""
+        self._unheard: frozenset[str] = frozenset()
+        """Leases that the store has for us and nobody here knew of at the last renewal."""
+        self._giving_up: set[str] = set()
 
     async def join(self) -> None:
         """Take part; what this host holds from before stays its own."""
@@ -100,6 +103,7 @@ class Membership:
             self._recover(asked_at)
             self.tell_workers()
             self._end([slot for slot, token in held.items() if _has_lost(slot, token, tokens)])
+            self._look_for_unheard(tokens)
             if asked_at - self._steady_since >= (self._tenure.lease_seconds or 0.0):
                 await self._take_over()
 
@@ -135,6 +139,25 @@ class Membership:
         except (AcodeError, TimeoutError) as error:
             self._endure(str(error))
 
+    def _look_for_unheard(self, tokens: frozenset[str]) -> None:
+        """A claim whose answer was lost with the line leaves leases that nobody works on.
+
+        What is unknown at two renewals in a row is not just on its way.
+        """
+        known = {slot.lease.token for slot in self._roster if slot.lease is not None}
+        unheard = tokens - known - self._giving_up
+        if stray := unheard & self._unheard:
+            self._background.spawn(self._release(stray))
+        self._unheard = unheard
+
+    async def _release(self, tokens: frozenset[str]) -> None:
+        for lease in await self._store.leases(self.host.id):
+            if lease.token in tokens:
+                note = f"task {lease.task.id} was claimed, but the answer was lost; it is released"
+                self._events.emit(PoolNote("warning", note))
+                await self._dispatcher.released(lease, "the answer to its claim was lost")
+        self._bell.ring()
+
     def _end(self, slots: list[Slot]) -> None:
         for slot in slots:
             if slot.lease is not None and slot.link is not None:
@@ -166,7 +189,11 @@ class Membership:
         name = host_name(lease.ran_on) or "its host"
         note = f"{name} fell silent; task {lease.task.id} is looked after here"
         self._events.emit(PoolNote("warning", note))
-        await self._dispatcher.lost(lease, f"{name} fell silent")
+        self._giving_up.add(lease.token)
+        try:
+            await self._dispatcher.lost(lease, f"{name} fell silent")
+        finally:
+            self._giving_up.discard(lease.token)
         self._bell.ring()
 
 

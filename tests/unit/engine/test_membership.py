@@ -190,12 +190,28 @@ async def test_a_worker_that_is_at_its_next_task_is_left_alone(
     assert not stage.wire.take(Action.ABORT)
 
 
+async def test_a_claim_whose_answer_was_lost_is_released(stage: Stage) -> None:
+    """Unknown once, it may be on its way; unknown twice, nobody here will ever work on it."""
+    slot = await stage.begin()
+    lost = await stage.lease()
+    await stage.after(10)
+    assert (await stage.store.get(lost.task.id)).status is Status.RUNNING
+    await stage.after(10)
+    await asyncio.gather(*stage.membership._background._running)
+    task = await stage.store.get(lost.task.id)
+    assert (task.status, task.attempt_count) == (Status.PENDING, 0)
+    assert slot.lease is not None
+    assert (await stage.store.get(slot.lease.task.id)).status is Status.RUNNING
+    assert lost.task.id in stage.notes()
+
+
 async def test_what_a_silent_host_left_is_lost_by_the_usual_policies(stage: Stage) -> None:
     await stage.begin()
+    for _ in range(3):
+        await stage.after(10)
     lease = await stage.lease()
     stage.store.left = [lease]
-    for _ in range(4):
-        await stage.after(10)
+    await stage.after(10)
     await asyncio.gather(*stage.membership._background._running)
     task = await stage.store.get(lease.task.id)
     assert task.status is Status.PENDING

@@ -1,5 +1,6 @@
 """Who takes part in a store in memory: nobody's time runs out."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ from acode.model.host import Host, HostState
 from acode.model.task import Lease
 
 
-class Hosting:
+class Hosting(ABC):
     """The part of the store that knows hosts, and whether it is open."""
 
     def __init__(self, clock: Clock) -> None:
@@ -19,9 +20,9 @@ class Hosting:
         self._hosts: dict[str, HostState] = {}
         self._closed = False
 
+    @abstractmethod
     async def leases(self, host_id: str | None = None) -> list[Lease]:
         """Every lease that is out, or those of one host."""
-        raise NotImplementedError
 
     def _check_open(self) -> None:
         if self._closed:

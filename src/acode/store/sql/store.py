@@ -1,5 +1,6 @@
 """The store on SQL: everything that does not depend on the engine."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +41,7 @@ _expire = each(hosts.expire)
 _leave = each(hosts.leave)
 
 
-class SqlStore:
+class SqlStore(ABC):
     """Any number of processes share it."""
 
     settles_later = False
@@ -223,13 +224,13 @@ class SqlStore:
         self._check_open()
         return move(self._book, target._book, progress)
 
+    @abstractmethod
     def describe(self) -> dict[str, Any]:
         """Where the store is, how large, and how old its schema."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def backup(self, path: str) -> None:
         """Copy the store to a new file while it is in use."""
-        raise NotImplementedError
 
     async def close(self) -> None:
         """Let go of the file; safe to call twice."""

@@ -1,5 +1,6 @@
 """One commit: named queries, a moment, and what changes with every write."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from acode.store.sql.rows import Row
 _WAITING = (Status.PENDING.value, Status.BLOCKED.value)
 
 
-class Transaction:
+class Transaction(ABC):
     """Runs named queries; whoever opened it commits. Each engine says how."""
 
     __slots__ = ("_moves", "_tallies", "ageing_ms", "now")
@@ -23,85 +24,85 @@ class Transaction:
 
     # What an engine brings.
 
+    @abstractmethod
     def all(self, name: str, **parameters: Any) -> list[Row]:
         """Every row."""
-        raise NotImplementedError
 
+    @abstractmethod
     def compose(self, name: str, **parts: str) -> str:
         """A statement that is put together."""
-        raise NotImplementedError
 
+    @abstractmethod
     def rows(self, statement: str, parameters: dict[str, Any]) -> list[Row]:
         """Every row of a statement that was put together."""
-        raise NotImplementedError
 
+    @abstractmethod
     def value(self, name: str, **parameters: Any) -> Any:
         """The first column of the first row; None without one."""
-        raise NotImplementedError
 
+    @abstractmethod
     def run(self, name: str, **parameters: Any) -> int:
         """A write; says how many rows it changed."""
-        raise NotImplementedError
 
+    @abstractmethod
     def put(self, name: str, rows: Sequence[Row]) -> list[Row]:
         """A set-based write; the rows that it returns, if it returns any."""
-        raise NotImplementedError
 
     @property
     def moment(self) -> int | None:
         """The present moment for leases; None leaves it to the clock of the server."""
         return self.now
 
+    @abstractmethod
     def slot(self, name: str) -> str:
         """How a parameter of this name is written in a statement."""
-        raise NotImplementedError
 
+    @abstractmethod
     def fresh_seqs(self, count: int) -> Iterator[int]:
         """Sequence numbers for at least so many new tasks."""
-        raise NotImplementedError
 
-    def ahead(self, name: str, values: Collection[Any]) -> None:
+    def ahead(self, name: str, values: Collection[Any]) -> None:  # noqa: B027 -- most need not
         """Ask early what `among` will ask, where that saves a way to the server and back."""
 
+    @abstractmethod
     def may_claim(self) -> bool:
         """Whether claims are open, unless the query of the candidates sees to that itself."""
-        raise NotImplementedError
 
+    @abstractmethod
     def windows(self, limit: int) -> tuple[int, ...]:
         """How far a claim looks for so many tasks; it looks further while it finds too few."""
-        raise NotImplementedError
 
+    @abstractmethod
     def hold(self, task_ids: Sequence[str]) -> None:
         """Keep others from writing these, in one order, so that nobody waits in a circle."""
-        raise NotImplementedError
 
+    @abstractmethod
     def hold_dependents(self, completed: Sequence[int]) -> bool:
         """Keep others from freeing what waits for these; whether there may be something."""
-        raise NotImplementedError
 
+    @abstractmethod
     def abandoned(self, host_id: str) -> list[Row]:
         """The leases of hosts whose time is up, locked for this host, which must be in time."""
-        raise NotImplementedError
 
+    @abstractmethod
     def freeze(self) -> None:
         """Keep everybody else from writing until this is over."""
-        raise NotImplementedError
 
+    @abstractmethod
     def load(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         """Put rows in as they are."""
-        raise NotImplementedError
 
+    @abstractmethod
     def renumber(self, newest: int) -> None:
         """Go on counting where the rows end, and the moves at this number."""
-        raise NotImplementedError
 
+    @abstractmethod
     def damage(self) -> list[str]:
         """What the engine itself finds wrong."""
-        raise NotImplementedError
 
+    @abstractmethod
     def bump(self, changes: list[tuple[str, int, int]]) -> None:
         """Change tallies: status, priority level, by how much."""
-        raise NotImplementedError
 
     # What all of them share.
 
