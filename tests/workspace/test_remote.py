@@ -90,12 +90,3 @@ def test_without_a_remote_nothing_is_asked(plain_field: Field) -> None:
     with pytest.raises(Refused, match="is no commit of") as refused:
         Desk(plain_field, base="nobody-has-this")
     assert refused.value.code == "INVALID_TASK"
-
-
-def test_hooks_of_the_clone_stay_off(remote: Remote) -> None:
-    struck = remote.field.home / "struck"
-    hook = remote.clone / ".git" / "hooks" / "reference-transaction"
-    hook.write_text(f"#!/bin/sh\ntouch {struck}\n")
-    hook.chmod(0o755)
-    Desk(remote.field, base=remote.commit("main")).close()
-    assert not struck.exists()
