@@ -20,6 +20,7 @@ need ip iproute2
 need mkfs.btrfs btrfs-progs
 need gcc gcc
 need as binutils
+need aarch64-linux-gnu-as binutils-aarch64-linux-gnu
 need make make
 need node nodejs
 need npm npm

@@ -64,6 +64,10 @@ COMPONENTS = {
         lambda: os.geteuid() == 0 and _all_of("podman", "busybox", "unshare", "ip", "gcc"),
         "run the tests as root, and apt-get install podman busybox-static gcc",
     ),
+    "assemblers": Component(
+        lambda: os.uname().machine == "x86_64" and _all_of("as", "aarch64-linux-gnu-as"),
+        "on x86-64, apt-get install binutils binutils-aarch64-linux-gnu",
+    ),
     "btrfs": Component(
         lambda: os.geteuid() == 0 and _all_of("dockerd", "mkfs.btrfs") and _can_mount("btrfs"),
         "run the tests as root, with loop devices, and apt-get install docker.io btrfs-progs",

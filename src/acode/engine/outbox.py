@@ -25,22 +25,22 @@ class Outbox:
 
     def put(self, events: Iterable[PoolEvent]) -> None:
         """Tell this when what has been written until now is on disk."""
-        self._waiting += events
         if not self._store.settles_later:
-            self._tell_all()
-        elif self._waiting and self._telling is None:
+            self._emit(events)
+            return
+        self._waiting += events
+        if self._waiting and self._telling is None:
             self._telling = asyncio.get_running_loop().create_task(self._tell())
 
     async def _tell(self) -> None:
         while self._waiting:
-            due = len(self._waiting)
+            due, self._waiting = self._waiting, []
             await self.settled()
-            self._tell_all(due)
+            self._emit(due)
         self._telling = None
 
-    def _tell_all(self, due: int | None = None) -> None:
-        told, self._waiting[:due] = self._waiting[:due], []
-        for event in told:
+    def _emit(self, events: Iterable[PoolEvent]) -> None:
+        for event in events:
             self._events.emit(event)
 
     async def settled(self) -> None:
