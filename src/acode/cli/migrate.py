@@ -4,7 +4,7 @@ import os
 
 from acode.cli.context import Context
 from acode.cli.parser import Command, Parser
-from acode.errors import ConfigError, FileUnreadable, PoolRunning, StoreUnusable, UsageError
+from acode.errors import FileUnreadable, PoolRunning, StoreUnusable, UsageError
 from acode.human import number
 from acode.store.opening import POSTGRES, SQLITE, open_store
 
@@ -69,7 +69,7 @@ def _address(words: str) -> str:
         found = words
     if not found.startswith((POSTGRES, SQLITE)):
         # Not quoted: it may hold a password.
-        raise ConfigError("--to: expected postgresql://…, sqlite:///FILE, env:NAME or file:FILE")
+        raise UsageError("--to: expected postgresql://…, sqlite:///FILE, env:NAME or file:FILE")
     return found
 
 
