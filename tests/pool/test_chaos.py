@@ -2,6 +2,7 @@
 
 import os
 import random
+import select
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,10 +53,18 @@ class Chaos:
         return "zygote" if is_zygote(process) else "worker"
 
     def _kill(self, process: psutil.Process) -> None:
+        """And see it die: a daemon that is about to be gone still has its lock."""
         try:
-            os.kill(process.pid, signal.SIGKILL)
+            descriptor = os.pidfd_open(process.pid)
         except ProcessLookupError:
             return
+        try:
+            signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+            select.select([descriptor], [], [], 10)
+        except ProcessLookupError:
+            return
+        finally:
+            os.close(descriptor)
 
 
 @pytest.mark.req("027a-NFR-007", "027-NFR-010")
