@@ -4,7 +4,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from typing import TypeVar
 
@@ -104,6 +104,20 @@ async def test_a_line_that_is_cut_in_the_middle_costs_nothing(
     assert (await store.counts()).by_status[Status.PENDING] == len(set(ids))
 
 
+class Line:
+    """One connection: our end and the server's."""
+
+    def __init__(self, near: socket.socket, far: socket.socket) -> None:
+        self.near = near
+        self.far = far
+        self.is_deaf = False
+        self.is_over = threading.Event()
+
+    def close(self) -> None:
+        self.near.close()
+        self.far.close()
+
+
 class Wire:
     """Between store and server; cuts the line when a commit has gone through, or before it does."""
 
@@ -113,7 +127,6 @@ class Wire:
         self.cut_before_commit = False
         self._listener = socket.create_server(("127.0.0.1", free_port()))
         self.port: int = self._listener.getsockname()[1]
-        self._threads: list[threading.Thread] = []
         threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self) -> None:
@@ -123,30 +136,36 @@ class Wire:
             except OSError:
                 return
             far = socket.create_connection(("127.0.0.1", self._server))
-            for ends in ((near, far, True), (far, near, False)):
-                threading.Thread(target=self._carry, args=ends, daemon=True).start()
+            line = Line(near, far)
+            for carry in (self._ask, self._answer):
+                threading.Thread(target=carry, args=(line,), daemon=True).start()
 
-    def _carry(self, source: socket.socket, target: socket.socket, is_asking: bool) -> None:
-        try:
-            while data := source.recv(65536):
-                if is_asking and b"COMMIT" in data and self._bites(target, data):
+    def _ask(self, line: "Line") -> None:
+        with suppress(OSError):
+            while data := line.near.recv(65536):
+                if b"COMMIT" in data and self._bites(line, data):
                     break
-                target.sendall(data)
-        except OSError:
-            pass
-        for end in (source, target):
-            end.close()
+                line.far.sendall(data)
+        line.close()
 
-    def _bites(self, server: socket.socket, data: bytes) -> bool:
+    def _answer(self, line: "Line") -> None:
+        with suppress(OSError):
+            while data := line.far.recv(65536):
+                if not line.is_deaf:  # else nobody hears the rest
+                    line.near.sendall(data)
+        line.is_over.set()
+        line.close()
+
+    def _bites(self, line: "Line", data: bytes) -> bool:
         if self.cut_before_commit:
             self.cut_before_commit = False
             return True
         if self.cut_after_commit:
             self.cut_after_commit = False
-            server.sendall(data)
-            server.shutdown(socket.SHUT_WR)
-            while server.recv(1):  # until it is done with what it got
-                pass
+            line.is_deaf = True
+            line.far.sendall(data)
+            line.far.shutdown(socket.SHUT_WR)
+            line.is_over.wait(30)  # until the server is done with what it got
             return True
         return False
 
