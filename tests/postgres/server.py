@@ -88,6 +88,8 @@ class Server:
                 [*self.within, str(self._program("postgres")), "-D", str(self.data),
                  "-k", str(self.directory), "-p", str(self.port), "-h", self.listen,
                  "-c", "max_connections=200",
+                 # What a killed server leaves goes with its data.
+                 "-c", "dynamic_shared_memory_type=mmap",
                  "-c", "shared_buffers=64MB", *careless],
                 stdout=log, stderr=log, start_new_session=True, cwd="/",
                 **({} if self.within else self._as),
