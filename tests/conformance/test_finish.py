@@ -21,6 +21,7 @@ from acode.model.ending import (
 from acode.model.state import Status
 from acode.model.task import DeadLetter, Lease, Push, Result
 from acode.model.verdict import Cancel, Complete, Fail, Release, Report, RetryAt, Verdict
+from acode.store.base import Circuit
 from tests.conformance.kit import FAILURE, TIMEOUT, WORKER, World, report, wish
 
 RESULT = Result(
@@ -242,6 +243,13 @@ async def test_finishing_can_claim_what_is_next(world: World) -> None:
     (following,) = await world.store.finish(report(lease, Complete(), 0), then=wish())
     assert following.task.id == second
     await world.complete(following)
+
+
+async def test_what_is_held_is_not_next(world: World) -> None:
+    first, _ = await world.add(), await world.add()
+    lease = await world.lease(first)
+    held = {Circuit("shell", None)}
+    assert await world.store.finish(report(lease, Complete(), 0), then=wish(held=held)) == []
 
 
 async def test_what_was_just_unblocked_can_be_next(world: World) -> None:

@@ -84,6 +84,14 @@ def test_an_address_that_does_not_work_is_explained(
         assert "Traceback" not in answer
 
 
+def test_no_pool_runs_whether_the_server_answers_or_not(project: Project) -> None:
+    project.env["ACODE_STORE__URL"] = f"postgresql://u:geheim@127.0.0.1:{free_port()}/away"
+    answer = said(project, "worker", "status", "--json")
+    assert answer.startswith("0")
+    assert '"isRunning":false' in answer.replace(": ", ":")
+    assert "Held back: the queue cannot be read" in said(project, "worker", "status")
+
+
 def test_without_the_driver_it_is_said_what_to_install(project: Project) -> None:
     hidden = project.root / "hidden"
     hidden.mkdir()

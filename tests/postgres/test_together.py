@@ -4,16 +4,21 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 
+import psycopg
 import pytest
 
 from acode.ids import new_id
+from acode.model.priority import Priority
 from acode.model.state import Status
 from acode.model.task import Lease
 from acode.model.verdict import Complete
 from acode.store.postgres import PostgresStore
+from acode.store.postgres.transaction import FAR, NEAR
 from tests.conformance.kit import PLENTY, assert_sound, report, submission, wish
 
 HANDS = 5
+MANY = """INSERT INTO acode.tasks (id, status, priority, kind, created_at, ready_at, spec)
+SELECT n::text, 'pending', 0, 'shell', 1, 1, '{}' FROM generate_series(1, 5000) AS n"""
 
 
 @pytest.fixture
@@ -55,6 +60,52 @@ async def test_who_claims_finds_work_as_long_as_there_is_some(stores: list[Postg
         await add(stores[0])
     claims = await asyncio.gather(*[store.claim(wish(20)) for store in stores])
     assert [len(leases) for leases in claims] == [20] * HANDS
+
+
+async def test_a_claim_passes_over_what_somebody_else_is_claiming(
+    stores: list[PostgresStore],
+) -> None:
+    """And does not wait for it, although that one is the most urgent."""
+    first, second = await add(stores[0], priority=Priority.HIGH), await add(stores[0])
+    with psycopg.connect(stores[0]._book.address.conninfo) as somebody:
+        somebody.execute("SELECT 1 FROM acode.tasks WHERE id = %s FOR UPDATE", (first,))
+        stores[1]._book.line().connection.execute("SET lock_timeout = '10s'")
+        (lease,) = await stores[1].claim(wish(2))
+        assert lease.task.id == second
+    (lease,) = await stores[1].claim(wish(2))
+    assert lease.task.id == first
+
+
+async def test_a_claim_finds_work_behind_many_tasks_that_others_are_claiming(
+    stores: list[PostgresStore],
+) -> None:
+    """Further away than a claim looks at first."""
+    ids = [await add(stores[0]) for _ in range(NEAR + 5)]
+    with psycopg.connect(stores[0]._book.address.conninfo) as somebody:
+        somebody.execute("SELECT 1 FROM acode.tasks WHERE id = ANY (%s) FOR UPDATE", (ids[:-1],))
+        (lease,) = await stores[1].claim(wish())
+        assert lease.task.id == ids[-1]
+
+
+async def test_a_plan_that_was_made_for_an_empty_queue_does_for_a_full_one(
+    url: str, stores: list[PostgresStore]
+) -> None:
+    with psycopg.connect(url, autocommit=True) as somebody:
+        somebody.execute("VACUUM ANALYZE acode.tasks")
+    for _ in range(10):
+        await stores[0].claim(wish())
+    with psycopg.connect(url) as somebody:
+        somebody.execute(MANY)
+    connection = stores[0]._book.line().connection
+    ((name,),) = connection.execute(
+        "SELECT name FROM pg_prepared_statements WHERE statement LIKE '%%SKIP LOCKED%%' "
+        "AND generic_plans > 0 AND statement NOT LIKE %s",
+        (f"%LIMIT {NEAR * FAR}%",),
+    ).fetchall()
+    plan = connection.execute(f"EXPLAIN EXECUTE {name}(NULL, NULL, 0, 1)".encode()).fetchall()
+    assert not [line for (line,) in plan if "Seq Scan on tasks" in line]
+    with psycopg.connect(url) as somebody:
+        somebody.execute("DELETE FROM acode.tasks")
 
 
 async def test_a_task_is_freed_by_needs_that_complete_at_once(stores: list[PostgresStore]) -> None:
@@ -167,7 +218,8 @@ async def test_a_move_on_its_way_holds_back_those_behind_it(stores: list[Postgre
     before = await stores[1].newest_move()
     slow = PostgresStore.open(stores[0]._book.address.conninfo, grouped=False)._book
     connection = slow.line().connection
-    tx, _ = slow._begin(connection, "begin")
+    connection.execute("BEGIN")
+    tx, _ = slow.begun(connection, "begun")
     tx.note_move(1, "pending", "blocked", "somebody", "slowly")
     tx.write_moves()
     await add(stores[0])

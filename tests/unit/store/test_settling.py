@@ -18,7 +18,7 @@ from acode.store.sql import group
 from acode.store.sqlite import SqliteStore
 from tests.conformance.kit import PLENTY, World, at_once, submission
 
-SYNC = "acode.store.sqlite.book.os.fdatasync"
+SYNC = "acode.store.sqlite.log.os.fdatasync"
 
 
 @pytest.fixture

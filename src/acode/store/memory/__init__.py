@@ -1,33 +1,31 @@
 """The memory store: the same contract on plain dictionaries, for tests and embedded pools."""
 
-from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from acode.clock import Clock
-from acode.errors import AmbiguousId, LeaseLost, TaskNotFound, UsageError
-from acode.ids import is_prefix, normalise
-from acode.model.priority import Priority
+from acode.errors import LeaseLost, UsageError
 from acode.model.state import FINISHED, Status
-from acode.model.task import Attempt, DeadLetter, Lease, Move, Push, Record, Submission, Task
+from acode.model.task import Attempt, Lease, Move, Push, Submission, Task
 from acode.model.verdict import Report
 from acode.store import transitions
 from acode.store.admission import admit
-from acode.store.base import Added, Claim, Counts, Seen, TaskQuery, Tidied
+from acode.store.base import Added, Claim, Seen, Tidied
 from acode.store.memory.entry import Entry, ended
-from acode.store.memory.hosts import Hosting
 from acode.store.memory.intake import present
-from acode.store.memory.listing import fits, place
-from acode.store.memory.ready import ReadyTasks
+from acode.store.memory.shelf import Shelf
 
 AGEING_MS = 600_000
 NEEDY = (Status.BLOCKED, Status.CANCELLED)
 """Such a task waits for others, or will when it is retried."""
+DONE = (Status.COMPLETED, Status.CANCELLED)
+"""Nobody need know of such a task any more."""
 
 
-class MemoryStore(Hosting):
+class MemoryStore(Shelf):
     """Keeps everything in this process; nothing survives it."""
 
     settles_later = False
@@ -35,20 +33,10 @@ class MemoryStore(Hosting):
     def __init__(
         self, clock: Clock, *, ageing_ms: int = AGEING_MS, keep: int | None = None
     ) -> None:
-        super().__init__(clock)
+        super().__init__(clock, ageing_ms)
         self._keep = keep  # so many finished tasks are remembered; dead letters in any case
         self._finished: deque[str] = deque()
-        self._wished: set[str] = set()
-        self._entries: dict[str, Entry] = {}
-        self._archive: dict[str, Record] = {}
-        self._keys: dict[str, str] = {}
-        self._letters: dict[str, DeadLetter] = {}
-        self._moves: dict[int, Move] = {}
-        self._ready = ReadyTasks(ageing_ms)
-        self._counts = dict.fromkeys(((s, p) for s in Status for p in Priority), 0)
-        self._paused_by: str | None = None
         self._arrivals = 0
-        self._seq = 0
 
     async def add(
         self,
@@ -63,10 +51,10 @@ class MemoryStore(Hosting):
         known = present(submissions, self._entries, self._archive, self._keys, self._waiting())
         admitted = admit(submissions, known, queue_size=queue_size, now=self._clock.now())
         for task in admitted.tasks:
-            self._enter(Entry(task), actor)
+            self._enter(task, actor)
         for task in admitted.tasks:
             for need in self._known(task.spec.dependencies):
-                need.dependents.append(task.id)
+                need.dependents += (task.id,)
         if seen is not None:
             seen(admitted.added)
         return admitted.added
@@ -79,18 +67,18 @@ class MemoryStore(Hosting):
             entry.task = step.task
             self._wished.add(task_id)
             return step.task
-        return self._move(entry, step, actor)
+        return self._move(entry, step, actor, self._clock.now())
 
     async def retry(self, task_id: str, *, actor: str, reset_attempts: bool = False) -> Task:
         """Queue a failed or cancelled task again, going on after its finished steps."""
         entry = self._entry(task_id)
         now = self._clock.now()
         step = transitions.retried(entry.task, reset_attempts=reset_attempts, now=now)
-        self._move(entry, step, actor)
+        self._move(entry, step, actor, now)
         if letter := self._letters.pop(task_id, None):
             entry.steps = {name: (value, now) for name, value in letter.checkpoint.items()}
         if not self._is_free(entry):
-            self._move(entry, transitions.blocked(entry.task), actor)
+            self._move(entry, transitions.blocked(entry.task), actor, now)
         return entry.task
 
     async def drop(self, task_id: str, *, actor: str) -> Task:
@@ -98,7 +86,7 @@ class MemoryStore(Hosting):
         entry = self._entry(task_id)
         step = transitions.dropped(entry.task, self._clock.now())
         del self._letters[task_id]
-        return self._move(entry, step, actor)
+        return self._move(entry, step, actor, self._clock.now())
 
     async def pause(self, paused: bool, *, actor: str) -> bool:
         """Hold every claim, or let them go on."""
@@ -110,53 +98,59 @@ class MemoryStore(Hosting):
     async def claim(self, wanted: Claim) -> list[Lease]:
         """Lease the most urgent ready tasks."""
         self._check_open()
+        return self._claim(wanted)
+
+    def _claim(self, wanted: Claim) -> list[Lease]:
         if self._paused_by is not None or wanted.limit <= 0:
             return []
-        entries = self._ready.first(wanted.limit, wanted.held, self._clock.now())
-        workers = wanted.assign([entry.task for entry in entries]) if entries else ()
-        given = list(zip(entries, workers, strict=True))
-        return [self._lease(entry, worker, wanted.host_id) for entry, worker in given if worker]
-
-    def _lease(self, entry: Entry, worker_id: str, host_id: str | None) -> Lease:
         now = self._clock.now()
+        entries = self._ready.first(wanted.limit, wanted.held, now)
+        if not entries:
+            return []
+        workers = wanted.assign([entry.task for entry in entries])
+        given = list(zip(entries, workers, strict=True))  # all fit, or none is leased
+        return [self._lease(entry, id_, wanted.host_id, now) for entry, id_ in given if id_]
+
+    def _lease(self, entry: Entry, worker_id: str, host_id: str | None, now: int) -> Lease:
         task = transitions.claimed(entry.task, worker_id, now, host_id)
         number = task.last_attempt
-        entry.token = f"{task.id}.{number}"  # nobody else can have this number
+        token = entry.token = f"{task.id}.{number}"  # nobody else can have this number
         attempt = Attempt(number=number, worker_id=worker_id, host_id=host_id, started_at=now)
-        entry.attempts.append(attempt)
+        entry.attempts += (attempt,)
         step = transitions.Step(task, f"attempt {number}")
-        self._move(entry, step, f"worker-{worker_id}")
-        steps = {name: value for name, (value, _) in entry.steps.items()}
-        return Lease(task=task, number=number, token=entry.token, worker_id=worker_id, steps=steps)
+        self._move(entry, step, f"worker-{worker_id}", now)
+        return Lease(
+            task=task, number=number, token=token, worker_id=worker_id, steps=entry.values()
+        )
 
     async def finish(self, report: Report, then: Claim | None = None) -> list[Lease]:
         """Write the end of an attempt and claim what is next."""
         entry = self._held_by(report.task_id, report.token)
         step = transitions.finished(entry.task, report)
-        entry.attempts[-1] = ended(entry.attempts[-1], report)
+        *before, last = entry.attempts
+        entry.attempts = (*before, ended(last, report))
         entry.token = None
         self._wished.discard(report.task_id)
-        self._move(entry, step, report.actor)
+        self._move(entry, step, report.actor, self._clock.now())
         if step.task.status is Status.FAILED:
             self._bury(entry)
         elif step.task.status is Status.COMPLETED:
-            entry.steps = {}
+            entry.steps = None
             self._unblock(entry)
-        return await self.claim(then) if then is not None else []
+        return self._claim(then) if then is not None else []
 
     def _bury(self, entry: Entry) -> None:
         failures = [a.ended_at for a in entry.attempts if a.error and a.ended_at is not None]
-        steps = {name: value for name, (value, _) in entry.steps.items()}
-        letter = transitions.dead_letter(entry.task, min(failures), steps)
+        letter = transitions.dead_letter(entry.task, min(failures), entry.values())
         self._letters[entry.task.id] = letter
-        entry.steps = {}
+        entry.steps = None
 
     def _unblock(self, entry: Entry) -> None:
         for task_id in entry.dependents:
             dependent = self._entries.get(task_id)
             if dependent and dependent.task.status is Status.BLOCKED and self._is_free(dependent):
                 step = transitions.unblocked(dependent.task, self._clock.now())
-                self._move(dependent, step, "store")
+                self._move(dependent, step, "store", self._clock.now())
 
     async def settled(self) -> None:
         """There is no disk to wait for."""
@@ -167,113 +161,12 @@ class MemoryStore(Hosting):
         entry = self._held_by(task_id, token)
         # A copy by way of JSON, as a durable store would make it.
         kept = msgspec.json.decode(msgspec.json.encode(value))
-        entry.steps[step] = (kept, self._clock.now())
+        entry.steps = (entry.steps or {}) | {step: (kept, self._clock.now())}
 
     async def pushed(self, task_id: str, number: int, push: Push) -> None:
         """Note what became of the branch of a completed attempt."""
         entry = self._entry(task_id)
         entry.task = transitions.pushed(entry.task, number, push) or entry.task
-
-    async def leases(self, host_id: str | None = None) -> list[Lease]:
-        """Every lease that is out, or those of one host."""
-        self._check_open()
-        return [
-            Lease(
-                task=entry.task,
-                number=entry.task.last_attempt,
-                token=entry.token,
-                worker_id=entry.task.worker_id or "",
-            )
-            for entry in self._entries.values()
-            if entry.token is not None and host_id in (None, entry.task.host_id)
-        ]
-
-    async def wishes(self) -> list[Task]:
-        """Running tasks that a user wants to end."""
-        self._check_open()
-        wished = sorted(self._known(self._wished), key=lambda entry: entry.seq)
-        return [entry.task for entry in wished]
-
-    async def resolve(self, prefix: str) -> str:
-        """The one id that begins so."""
-        self._check_open()
-        low = normalise(prefix)
-        if not is_prefix(low):
-            raise TaskNotFound(f"{prefix!r} is not an id or the beginning of one")
-        found = [
-            id_ for ids in (self._entries, self._archive) for id_ in ids if id_.startswith(low)
-        ]
-        if not found:
-            raise TaskNotFound(f"no task has an id that begins with {low}")
-        if len(found) > 1:
-            raise AmbiguousId(f"more than one task has an id that begins with {low}")
-        return found[0]
-
-    async def get(self, task_id: str) -> Task:
-        """One task."""
-        return (await self.record(task_id)).task
-
-    async def record(self, task_id: str) -> Record:
-        """One task with its attempts and its history."""
-        self._check_open()
-        if task_id in self._archive:
-            return self._archive[task_id]
-        entry = self._entry(task_id)
-        return Record(entry.task, tuple(entry.attempts), tuple(entry.moves))
-
-    async def find(self, query: TaskQuery) -> list[Task]:
-        """Tasks that fit."""
-        self._check_open()
-        fitting = [entry for entry in self._entries.values() if fits(entry.task, query)]
-        fitting.sort(key=lambda entry: place(entry, query.sort.by), reverse=query.sort.reverse)
-        return [entry.task for entry in fitting[query.offset : query.offset + query.limit]]
-
-    async def moves(self, since: int, limit: int = 1000) -> list[Move]:
-        """Moves of all tasks after that sequence number."""
-        self._check_open()
-        return [move for seq, move in self._moves.items() if seq > since][:limit]
-
-    async def newest_move(self) -> int:
-        """The sequence number of the last move."""
-        self._check_open()
-        return self._seq
-
-    async def arrivals(self, since: int, until: int) -> int:
-        """How many tasks were added after one move and up to another."""
-        self._check_open()
-        moves = self._moves.values()
-        return sum(move.was is None and since < move.seq <= until for move in moves)
-
-    async def counts(self) -> Counts:
-        """The queue at a glance."""
-        self._check_open()
-        by_status = {s: sum(self._counts[s, p] for p in Priority) for s in Status}
-        return Counts(
-            by_status=by_status,
-            pending_by_priority={p: self._counts[Status.PENDING, p] for p in Priority},
-            paused=self._paused_by is not None,
-            oldest_ready_at=self._ready.oldest(),
-        )
-
-    async def dead_letters(self, task_id: str | None = None) -> list[DeadLetter]:
-        """Tasks that failed for good, the newest first."""
-        self._check_open()
-        if task_id is not None:
-            return [self._letters[task_id]] if task_id in self._letters else []
-        return list(reversed(self._letters.values()))
-
-    async def check(self) -> list[str]:
-        """Everything that is wrong: tallies and letters that do not fit the tasks."""
-        self._check_open()
-        there = Counter((e.task.status, e.task.spec.priority) for e in self._entries.values())
-        wrong = [
-            f"{noted} {kind[0]} {kind[1]} tasks are noted, {there[kind]} are there"
-            for kind, noted in self._counts.items()
-            if there[kind] != noted
-        ]
-        failed = {i for i, e in self._entries.items() if e.task.status is Status.FAILED}
-        wrong += [f"task {id_} and its dead letter disagree" for id_ in failed ^ set(self._letters)]
-        return wrong
 
     async def backup(self, path: str) -> None:
         """There is no file to copy."""
@@ -294,7 +187,7 @@ class MemoryStore(Hosting):
     def _forget_steps(self, before: int) -> int:
         forgotten = 0
         for entry in self._entries.values():
-            if entry.task.status in FINISHED:
+            if entry.task.status in FINISHED and entry.steps:
                 kept = {n: step for n, step in entry.steps.items() if step[1] >= before}
                 forgotten += len(entry.steps) - len(kept)
                 entry.steps = kept
@@ -303,32 +196,26 @@ class MemoryStore(Hosting):
     def _is_old(self, entry: Entry, before: int) -> bool:
         task = entry.task
         return (
-            task.status in (Status.COMPLETED, Status.CANCELLED)
+            task.status in DONE
             and task.completed_at is not None
             and task.completed_at < before
-            and not any(d.task.status in NEEDY for d in self._known(entry.dependents))
+            and not self._is_needed(entry)
         )
+
+    def _is_needed(self, entry: Entry) -> bool:
+        return any(one.task.status in NEEDY for one in self._known(entry.dependents))
 
     def _put_away(self, entry: Entry) -> None:
         task = entry.task
-        self._archive[task.id] = Record(task, tuple(entry.attempts), tuple(entry.moves))
+        self._archive[task.id] = entry.record()
         self._remove(entry)
 
     def _remove(self, entry: Entry) -> None:
         task = entry.task
         del self._entries[task.id]
-        self._counts[task.status, task.spec.priority] -= 1
-        for move in entry.moves:
-            del self._moves[move.seq]
+        self._counts[task.status][entry.level] -= 1
         if task.spec.key is not None:
             del self._keys[task.spec.key]
-
-    def _entry(self, task_id: str) -> Entry:
-        self._check_open()
-        entry = self._entries.get(task_id)
-        if entry is None:
-            raise TaskNotFound(f"no task has the id {task_id}")
-        return entry
 
     def _held_by(self, task_id: str, token: str) -> Entry:
         self._check_open()
@@ -337,61 +224,51 @@ class MemoryStore(Hosting):
             raise LeaseLost(f"the attempt of task {task_id} is not current")
         return entry
 
-    def _known(self, task_ids: Iterable[str]) -> list[Entry]:
-        return [self._entries[task_id] for task_id in task_ids if task_id in self._entries]
-
     def _is_free(self, entry: Entry) -> bool:
         needs = self._known(entry.task.spec.dependencies)
         return all(need.task.status is Status.COMPLETED for need in needs)
 
-    def _waiting(self) -> int:
-        return sum(
-            self._counts[status, priority]
-            for status in (Status.PENDING, Status.BLOCKED)
-            for priority in Priority
-        )
-
-    def _enter(self, entry: Entry, actor: str) -> None:
+    def _enter(self, task: Task, actor: str) -> None:
         self._arrivals += 1
-        entry.seq = self._arrivals
-        self._entries[entry.task.id] = entry
-        if entry.task.spec.key is not None:
-            self._keys[entry.task.spec.key] = entry.task.id
-        self._counts[entry.task.status, entry.task.spec.priority] += 1
-        self._note(entry, None, "added", actor)
+        entry = Entry(task, task.spec.priority.level, self._arrivals, [])
+        self._entries[task.id] = entry
+        if task.spec.key is not None:
+            self._keys[task.spec.key] = task.id
+        self._counts[task.status][entry.level] += 1
+        self._note(entry, None, "added", actor, task.created_at)
 
-    def _move(self, entry: Entry, step: transitions.Step, actor: str) -> Task:
-        was = entry.task.status
-        transitions.guard(was, step.task.status)
-        entry.task = step.task
-        self._counts[was, step.task.spec.priority] -= 1
-        self._counts[step.task.status, step.task.spec.priority] += 1
-        self._note(entry, was, step.reason, actor)
-        return step.task
+    def _move(self, entry: Entry, step: transitions.Step, actor: str, now: int) -> Task:
+        was, task = entry.task.status, step.task
+        transitions.guard(was, task.status)
+        entry.task = task
+        self._counts[was][entry.level] -= 1
+        self._counts[task.status][entry.level] += 1
+        self._note(entry, was, step.reason, actor, now)
+        return task
 
-    def _note(self, entry: Entry, was: Status | None, reason: str, actor: str) -> None:
-        task = entry.task
+    def _note(self, entry: Entry, was: Status | None, reason: str, actor: str, now: int) -> None:
+        status = entry.task.status
         self._seq += 1
-        move = Move(
-            seq=self._seq,
-            task_id=task.id,
-            was=was,
-            became=task.status,
-            at=self._clock.now(),
-            actor=actor,
-            reason=reason,
+        entry.moves.append(
+            Move(
+                seq=self._seq,
+                task_id=entry.task.id,
+                was=was,
+                became=status,
+                at=now,
+                actor=actor,
+                reason=reason,
+            )
         )
-        entry.moves.append(move)
-        self._moves[move.seq] = move
-        if task.status is Status.PENDING:
+        if status is Status.PENDING:
             self._ready.put(entry)
-        elif self._keep is not None and task.status in (Status.COMPLETED, Status.CANCELLED):
-            self._finished.append(task.id)
+        elif self._keep is not None and status in DONE:
+            self._finished.append(entry.task.id)
             if len(self._finished) > self._keep:
-                self._forget(self._finished.popleft())
+                self._forget(self._finished.popleft(), now)
 
-    def _forget(self, task_id: str) -> None:
+    def _forget(self, task_id: str, now: int) -> None:
         """The oldest finished task, unless it was retried or others may look back at it."""
         entry = self._entries.get(task_id)
-        if entry and self._is_old(entry, self._clock.now() + 1):
+        if entry and self._is_old(entry, now + 1):
             self._remove(entry)

@@ -2,26 +2,37 @@
 
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
-from acode.model.task import Attempt, Move, Task
+from acode.model.task import Attempt, Move, Record, Task
 from acode.model.verdict import Fail, Report, RetryAt
 
 
-class Entry:
-    """One task and everything that belongs to it. The only mutable thing of the store."""
+class Entry(msgspec.Struct, gc=False):
+    """One task and everything that belongs to it. The only mutable thing of the store.
 
-    __slots__ = ("attempts", "dependents", "moves", "seq", "steps", "task", "token", "turn")
+    The garbage collector need not look at it, nor at what most tasks never have: a program with
+    thousands of tasks in its queue would pay for that again and again.
+    """
 
-    def __init__(self, task: Task) -> None:
-        self.task = task
-        self.seq = 0
-        self.turn = 0
-        self.token: str | None = None
-        self.attempts: list[Attempt] = []
-        self.moves: list[Move] = []
-        self.steps: dict[str, tuple[Any, int]] = {}
-        self.dependents: list[str] = []
+    task: Task
+    level: int
+    seq: int
+    moves: list[Move]
+    turn: int = 0
+    token: str | None = None
+    attempts: tuple[Attempt, ...] = ()
+    steps: dict[str, tuple[Any, int]] | None = None
+    dependents: tuple[str, ...] = ()
+
+    def values(self) -> dict[str, Any]:
+        """The finished steps and their values."""
+        return {name: value for name, (value, _) in self.steps.items()} if self.steps else {}
+
+    def record(self) -> Record:
+        """Everything that is known of it."""
+        return Record(self.task, self.attempts, tuple(self.moves))
 
 
 def mentions(task: Task, text: str) -> bool:

@@ -24,7 +24,7 @@ class ReadyTasks:
         """Let a pending task wait for its turn."""
         self._turns += 1
         entry.turn = self._turns
-        heap = self._heaps[entry.task.spec.priority.level]
+        heap = self._heaps[entry.level]
         heapq.heappush(heap, (entry.task.ready_at, entry.seq, entry.turn, entry))
 
     def first(self, limit: int, held: Collection[Circuit | WholeKind], now: int) -> list[Entry]:

@@ -34,7 +34,7 @@ class PostgresStore(SqlStore):
         everything happens in the calling thread and no coroutine ever suspends.
         """
         address = parse(url)
-        book = PostgresBook(address, clock, ageing_ms)
+        book = PostgresBook(address, clock, ageing_ms, lasting=grouped)
         book.line()
         if not grouped:
             return cls(book, book, DirectWriter(book), None)

@@ -11,7 +11,7 @@ from acode.clock import Clock, Deadline, RemoteClock, ticks
 from acode.errors import AcodeError, StoreUnavailable
 from acode.store.postgres.address import Address
 from acode.store.postgres.connection import Line, connect, translated
-from acode.store.postgres.transaction import PostgresTransaction, statement
+from acode.store.postgres.transaction import Begun, PostgresTransaction, statement
 from acode.store.sql.writer import Writes
 
 SHARDS = 32
@@ -26,7 +26,9 @@ _AGAIN = (errors.DeadlockDetected, errors.SerializationFailure, errors.UniqueVio
 class PostgresBook:
     """One connection at a time, for one thread."""
 
-    def __init__(self, address: Address, clock: Clock | None, ageing_ms: int) -> None:
+    def __init__(
+        self, address: Address, clock: Clock | None, ageing_ms: int, *, lasting: bool = False
+    ) -> None:
         self.address = address
         self.clock = RemoteClock()
         self.shard = secrets.randbelow(SHARDS)
@@ -34,6 +36,7 @@ class PostgresBook:
         """By which our own rings are known."""
         self._own_clock = clock
         self._ageing_ms = ageing_ms
+        self._lasting = lasting  # the line will see the queue grow
         self._line: Line | None = None
         self._rest = FIRST_REST_SECONDS
         self._not_before = 0.0
@@ -54,6 +57,8 @@ class PostgresBook:
             self._rest = min(LONGEST_REST_SECONDS, self._rest * 2)
             raise
         self._trouble, self._rest = None, FIRST_REST_SECONDS
+        if self._lasting and self._line.straight:
+            self._line.connection.execute(statement("keep_to_indexes"))
         return self._line
 
     def close(self) -> None:
@@ -87,27 +92,26 @@ class PostgresBook:
             raise last
 
     def _commit(self, connection: Connection, writes: Writes) -> list[Sequence[Any]]:
-        tx, xid = self._begin(connection, "begin")
         results: list[Sequence[Any]] = []
+        xid = ""
         try:
-            with connection.pipeline() as tx.pipeline:
-                results += [write(tx, requests) for write, requests in writes]
-                tx.settle()
-                connection.execute(b"COMMIT")
+            with connection.pipeline() as pipeline:
+                with connection.transaction():
+                    tx, begun = self.begun(connection, "begun")
+                    tx.pipeline = pipeline
+                    results += [write(tx, requests) for write, requests in writes]
+                    tx.settle()
+                    xid = begun.xid
                 if tx.rings:
                     # Behind the commit: inside of it, those who ring would wait for each other.
                     connection.execute(statement("ring"), {"who": self.name})
         except psycopg.Error:
             if not connection.broken:
-                # The driver takes for prepared what was on its way behind the failure.
-                self._hang_up()
+                self._hang_up()  # the driver takes for prepared what was on its way behind it
                 raise
-            # Only if everything was on its way can it have been committed.
-            if len(results) < len(writes) or not self._was_committed(xid):
+            # Before its number was known nothing can have been committed.
+            if not xid or not self._was_committed(xid):
                 raise
-        except BaseException:
-            _roll_back(connection)
-            raise
         return results
 
     def _was_committed(self, xid: str) -> bool:
@@ -126,16 +130,11 @@ class PostgresBook:
             if not deadline.rest(FIRST_REST_SECONDS):
                 raise trouble
 
-    def _begin(self, connection: Connection, how: str) -> tuple[PostgresTransaction, str]:
-        """A transaction at a moment by the server's clock, and its number."""
-        cursor = connection.execute(statement(how))
-        cursor.nextset()
-        now, xid = cursor.fetchone() or (0, "")
-        self.clock.tell(now)
-        # A test brings its own.
+    def begun(self, connection: Connection, look: str) -> tuple[PostgresTransaction, Begun]:
+        """A transaction at a moment by the server's clock; in a pipeline nobody waits for that."""
         moment = None if self._own_clock is None else self._own_clock.now()
-        now = now if moment is None else moment
-        return PostgresTransaction(connection, now, moment, self._ageing_ms, self.shard), xid
+        begun = Begun(connection.execute(statement(look)), self.clock, moment)
+        return PostgresTransaction(connection, begun, self._ageing_ms, self.shard), begun
 
     # Reading.
 
@@ -162,13 +161,19 @@ class PostgresBook:
     def _look(
         self, connection: Connection, begin: str, query: Callable[..., Any], *arguments: Any
     ) -> Any:
-        tx, _ = self._begin(connection, begin)
         try:
-            found = query(tx, *arguments)
+            with connection.pipeline():
+                connection.execute(statement(begin))
+                tx, _ = self.begun(connection, "begun_to_read")
+                found = query(tx, *arguments)
+                connection.execute(b"COMMIT")  # after a ROLLBACK the driver would prepare all anew
+        except psycopg.Error:
+            if not connection.broken:
+                self._hang_up()
+            raise
         except BaseException:
             _roll_back(connection)
             raise
-        connection.execute(b"COMMIT")  # after a ROLLBACK the driver would prepare all anew
         return found
 
 

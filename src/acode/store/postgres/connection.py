@@ -60,6 +60,7 @@ def connect(address: Address, clock: RemoteClock) -> Line:
     except BaseException:
         connection.close()
         raise
+    connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     for dumper in (Int8Dumper, Int8BinaryDumper):  # the binary one must stay the later one
         connection.adapters.register_dumper(int, dumper)
     # A pooler's server processes do not know what another one has prepared.

@@ -10,8 +10,8 @@
 coalesce(%(now)s::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint);
 
 -- name: fresh_seqs
--- None while the queue is being filled by a move.
-SELECT nextval('acode.tasks_seq_seq') FROM generate_series(1, %(count)s)
+-- With the number of those that wait. None while the queue is being filled by a move.
+SELECT nextval('acode.tasks_seq_seq'), ({waiting}) FROM generate_series(1, %(count)s)
 WHERE NOT EXISTS (SELECT 1 FROM acode.flags WHERE name = 'moving');
 
 -- name: insert_tasks
@@ -20,17 +20,13 @@ INSERT INTO acode.tasks (seq, id, status, priority, kind, workstream_id, key, cr
 SELECT * FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::smallint[], %s::text[], %s::text[],
                      %s::text[], %s::bigint[], %s::bigint[], %s::text[]);
 
--- name: hold_newest
--- Rows become visible in another order than they are numbered. Whoever follows them stops at the
--- lowest of these locks: what is numbered behind it may still be on its way. See `settled`.
-SELECT pg_advisory_xact_lock_shared(({marks}) + last_value) FROM acode.history_seq_seq;
-
 -- name: marks
 27416::bigint << 48;
 
 -- name: insert_history
 INSERT INTO acode.history (task, was, became, at, actor, reason)
-SELECT * FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::bigint[], %s::text[], %s::text[]);
+SELECT * FROM unnest(%(tasks)s::bigint[], %(was)s::text[], %(became)s::text[], %(at)s::bigint[],
+                     %(actors)s::text[], %(reasons)s::text[]);
 
 -- name: insert_dependencies
 INSERT INTO acode.dependencies (task, needs)
@@ -52,8 +48,12 @@ SELECT archive.id, NULL, status FROM given JOIN acode.archive ON archive.id = gi
 
 -- name: bump_tally
 INSERT INTO acode.tallies (shard, status, priority, n)
-SELECT %(shard)s, * FROM unnest(%(statuses)s::text[], %(levels)s::smallint[], %(changes)s::bigint[])
+SELECT %(shard)s::smallint, * FROM unnest(%(statuses)s::text[], %(levels)s::smallint[], %(changes)s::bigint[])
 ON CONFLICT (shard, status, priority) DO UPDATE SET n = tallies.n + excluded.n;
+
+-- name: moves_and_tallies
+WITH moves AS ({insert_history})
+{bump_tally};
 
 -- name: fate
 SELECT pg_xact_status(%(xid)s::xid8);
@@ -73,43 +73,37 @@ DELETE FROM acode.flags WHERE name = 'paused';
 
 -- name: candidates
 -- The heads of the four levels, merged by age: each is one range of the index on ready tasks,
--- so the price does not depend on how many tasks there are. Those that somebody else is claiming
--- are passed over, so the window is a little wider than the limit. There are none while claims
--- are held, and none for a host that has not joined or has lost its lease.
-WITH open (yes) AS MATERIALIZED (
-    SELECT NOT EXISTS (SELECT 1 FROM acode.flags WHERE name IN ('paused', 'moving'))
+-- so the price does not depend on how many tasks there are. Rows are locked one by one, in order,
+-- until there are enough; those that somebody else is claiming are passed over. There are none
+-- while claims are held, and none for a host that has not joined or has lost its lease.
+-- The window is a part of the text: a plan for any window whatever would be one for a tenth of
+-- all rows, and not be kept.
+WITH open (now, yes) AS MATERIALIZED (
+    SELECT now, NOT EXISTS (SELECT 1 FROM acode.flags WHERE name IN ('paused', 'moving'))
        AND (%(host_id)s::text IS NULL OR EXISTS (
             SELECT 1 FROM acode.hosts
-            WHERE id = %(host_id)s AND lost_at IS NULL AND lease_until > %(now)s))
-), heads (seq, level, ready_at) AS MATERIALIZED (
-    (SELECT seq, 0, ready_at FROM acode.tasks
-     WHERE status = 'pending' AND priority = 0 AND ready_at <= %(now)s
-       AND (SELECT yes FROM open) AND {fits}
-     ORDER BY ready_at, seq LIMIT %(window)s)
-    UNION ALL
-    (SELECT seq, 1, ready_at FROM acode.tasks
-     WHERE status = 'pending' AND priority = 1 AND ready_at <= %(now)s
-       AND (SELECT yes FROM open) AND {fits}
-     ORDER BY ready_at, seq LIMIT %(window)s)
-    UNION ALL
-    (SELECT seq, 2, ready_at FROM acode.tasks
-     WHERE status = 'pending' AND priority = 2 AND ready_at <= %(now)s
-       AND (SELECT yes FROM open) AND {fits}
-     ORDER BY ready_at, seq LIMIT %(window)s)
-    UNION ALL
-    (SELECT seq, 3, ready_at FROM acode.tasks
-     WHERE status = 'pending' AND priority = 3 AND ready_at <= %(now)s
-       AND (SELECT yes FROM open) AND {fits}
-     ORDER BY ready_at, seq LIMIT %(window)s)
-), ranked (seq, level, ready_at) AS MATERIALIZED (
-    SELECT seq, CASE WHEN %(ageing)s > 0 THEN greatest(0, level - (%(now)s - ready_at) / %(ageing)s)
-                     ELSE level END, ready_at
-    FROM heads ORDER BY 2, 3, 1 LIMIT %(window)s
+            WHERE id = %(host_id)s AND lost_at IS NULL AND lease_until > now))
+    FROM (SELECT {moment}) AS clock (now)
 )
-SELECT {columns}, (SELECT count(*) FROM ranked), tasks.token, tasks.seq FROM ranked JOIN acode.tasks ON tasks.seq = ranked.seq
-WHERE tasks.status = 'pending'
+SELECT {columns}, ranked.seen, tasks.token, tasks.seq
+FROM (
+    SELECT seq, CASE WHEN %(ageing)s > 0
+                     THEN greatest(0, level - ((SELECT now FROM open) - ready_at) / %(ageing)s)
+                     ELSE level END AS level, ready_at, count(*) OVER () AS seen
+    FROM (({head_0}) UNION ALL ({head_1}) UNION ALL ({head_2}) UNION ALL ({head_3})) AS heads
+    ORDER BY 2, 3, 1 LIMIT {window}
+) AS ranked, LATERAL (
+    SELECT * FROM acode.tasks WHERE tasks.seq = ranked.seq AND tasks.status = 'pending'
+    FOR NO KEY UPDATE SKIP LOCKED
+) AS tasks
 ORDER BY ranked.level, ranked.ready_at, ranked.seq
-LIMIT %(limit)s FOR NO KEY UPDATE OF tasks SKIP LOCKED;
+LIMIT %(limit)s;
+
+-- name: head
+SELECT seq, {level} AS level, ready_at FROM acode.tasks
+WHERE status = 'pending' AND priority = {level} AND ready_at <= (SELECT now FROM open)
+  AND (SELECT yes FROM open) AND {fits}
+ORDER BY ready_at, seq LIMIT {window};
 
 -- name: not_held
 -- A held circuit is a kind and a workstream, a kind that is held everywhere stands alone.
@@ -121,12 +115,17 @@ AND kind NOT IN
      WHERE json_array_length(value) = 1);
 
 -- name: lease
-UPDATE acode.tasks SET status = 'running', token = given.token, worker_id = given.worker_id,
-                       host_id = given.host_id, started_at = given.now,
-                       attempt_count = attempt_count + 1, last_attempt = given.number
-FROM unnest(%s::bigint[], %s::integer[], %s::text[], %s::bigint[], %s::text[], %s::text[])
-    AS given (seq, number, worker_id, now, token, host_id)
-WHERE tasks.seq = given.seq;
+WITH leased AS (
+    UPDATE acode.tasks SET status = 'running', token = given.token, worker_id = given.worker_id,
+                           host_id = %(host_id)s, started_at = %(now)s,
+                           attempt_count = attempt_count + 1, last_attempt = last_attempt + 1
+    FROM unnest(%(seqs)s::bigint[], %(workers)s::text[], %(tokens)s::text[])
+        WITH ORDINALITY AS given (seq, worker_id, token, place)
+    WHERE tasks.seq = given.seq
+    RETURNING place, tasks.seq, tasks.worker_id, last_attempt)
+INSERT INTO acode.history (task, was, became, at, actor, reason)
+SELECT seq, 'pending', 'running', %(now)s, 'worker-' || worker_id, 'attempt ' || last_attempt
+FROM leased ORDER BY place;
 
 -- name: insert_attempts
 INSERT INTO acode.attempts (task, number, worker_id, started_at, ended_at, ending, error, usage,
@@ -171,13 +170,25 @@ WHERE tasks.seq = given.seq;
 
 -- name: complete
 -- Whether others wait for it is asked afterwards, when they cannot be added unseen any more.
-UPDATE acode.tasks SET status = 'completed', completed_at = given.completed_at,
-                       result = given.result, error = NULL, cancel = NULL, token = NULL
-FROM unnest(%s::text[], %s::text[], %s::bigint[], %s::text[])
-    AS given (id, token, completed_at, result)
-WHERE tasks.id = given.id AND tasks.token = given.token
-RETURNING tasks.id, seq, last_attempt, worker_id, started_at, priority, host_id,
-          EXISTS (SELECT 1 FROM acode.checkpoints WHERE checkpoints.task_id = tasks.id), true;
+WITH done AS (
+    UPDATE acode.tasks SET status = 'completed', completed_at = given.completed_at,
+                           result = given.result, error = NULL, cancel = NULL, token = NULL
+    FROM unnest(%(ids)s::text[], %(tokens)s::text[], %(ended)s::bigint[], %(results)s::text[],
+                %(endings)s::text[], %(usages)s::text[], %(actors)s::text[])
+        WITH ORDINALITY AS given (id, token, completed_at, result, ending, usage, actor, place)
+    WHERE tasks.id = given.id AND tasks.token = given.token
+    RETURNING place, tasks.id, seq, priority, last_attempt, worker_id, host_id, started_at,
+              given.completed_at, ending, usage, actor),
+attempts AS (
+    INSERT INTO acode.attempts (task, number, worker_id, host_id, started_at, ended_at, ending,
+                                usage)
+    SELECT seq, last_attempt, worker_id, host_id, started_at, completed_at, ending, usage
+    FROM done),
+moves AS (
+    INSERT INTO acode.history (task, was, became, at, actor, reason)
+    SELECT seq, 'running', 'completed', {moment}, actor, 'completed' FROM done ORDER BY place),
+steps AS (DELETE FROM acode.checkpoints USING done WHERE checkpoints.task_id = done.id)
+SELECT id, seq, priority, true FROM done;
 
 -- name: wish_end
 UPDATE acode.tasks SET cancel = %(cancel)s WHERE seq = %(seq)s;
@@ -188,6 +199,13 @@ SELECT tasks.seq FROM unnest(%s::bigint[]) AS given (seq)
 JOIN acode.dependencies ON dependencies.needs = given.seq
 JOIN acode.tasks ON tasks.seq = dependencies.task
 WHERE tasks.status = 'blocked' ORDER BY tasks.seq FOR NO KEY UPDATE OF tasks;
+
+-- name: hold_dependents_of
+SELECT waiting.seq FROM acode.tasks AS done
+JOIN acode.dependencies ON dependencies.needs = done.seq
+JOIN acode.tasks AS waiting ON waiting.seq = dependencies.task
+WHERE done.id = ANY (%s::text[]) AND waiting.status = 'blocked'
+ORDER BY waiting.seq FOR NO KEY UPDATE OF waiting;
 
 -- name: dependents_now_free
 SELECT DISTINCT waiting.task
@@ -428,6 +446,14 @@ SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, pg_backend_pid(),
        EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = 'acode' AND tablename = 'schema_version'),
        EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = 'acode');
 
+-- name: keep_to_indexes
+-- To plan a claim takes longer than to make it, so plans are kept; and one that was made while the
+-- queue was short has to do when it is long.
+SET plan_cache_mode = force_generic_plan;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SET jit = off;
+
 -- name: schema_version
 SELECT version FROM acode.schema_version;
 
@@ -446,18 +472,22 @@ INSERT INTO acode.schema_version (version) VALUES (0);
 -- name: set_version
 UPDATE acode.schema_version SET version = %(version)s;
 
--- name: begin
--- With the time, at the price of one way to the server and back; and with the number of the
--- transaction, to find out whether it was committed if the connection breaks just then.
-BEGIN ISOLATION LEVEL READ COMMITTED;
-SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, pg_current_xact_id()::text;
+-- name: begun
+-- The time; the number of the transaction, to find out whether it was committed if the connection
+-- breaks just then; and a mark. Moves become visible in another order than they are numbered.
+-- Whoever follows them stops at the lowest of these locks: what is numbered behind it may still be
+-- on its way. See `settled`.
+SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, pg_current_xact_id()::text,
+       pg_advisory_xact_lock_shared(({marks}) + CASE WHEN is_called THEN last_value ELSE 0 END)
+FROM acode.history_seq_seq;
 
 -- name: begin_on
 BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY;
-SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, NULL;
 
 -- name: begin_read
 BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
+
+-- name: begun_to_read
 SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, NULL;
 
 -- name: page

@@ -2,39 +2,79 @@
 
 import os
 from collections.abc import Collection, Iterator, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import msgspec
 from psycopg import Connection, Cursor, Pipeline
 
+from acode.clock import RemoteClock, ticks
 from acode.model.state import Status
 from acode.store.sql.queries import Queries
 from acode.store.sql.rows import Row
 from acode.store.sql.transaction import Transaction, filling
 
 QUERIES = Queries(os.path.join(os.path.dirname(__file__), "queries.sql"))
-NEAR, FAR = 8, 64
-"""A claim looks so much further than it needs, and so many times further when that is not enough
-because others are claiming the same tasks."""
+NEAR, FAR = 16, 64
+"""A claim looks at least so far, and at twice as many as it needs; so many times further when that
+is not enough because others are claiming the same tasks."""
 DAY_MS = 86_400_000
-_RETURNING = {"complete", "tasks_with_ids"}
+_RETURNING = {"tasks_with_ids"}
 """Set-based writes that do not begin with SELECT and answer all the same."""
+_COMPLETED = ("ids", "tokens", "ended", "results", "endings", "usages", "actors")
+_MOVES = ("tasks", "was", "became", "at", "actors", "reasons")
 _RINGING = {"wish_end", "set_paused", "unset_paused"}
+
+
+class Begun:
+    """A transaction that has begun; its moment and number are read when somebody needs them."""
+
+    def __init__(self, cursor: Cursor[Row], clock: RemoteClock, moment: int | None) -> None:
+        self._cursor = cursor
+        self._clock = clock
+        self._asked = ticks()
+        self.moment = moment
+        """A test brings its own."""
+
+    @cached_property
+    def _answer(self) -> tuple[int, str]:
+        now, xid, *_ = self._cursor.fetchone() or (0, "")
+        # Other answers may have come with it, so it is as old as the question.
+        self._clock.tell(now + round((ticks() - self._asked) * 1000))
+        return now, xid
+
+    @property
+    def now(self) -> int:
+        """When it began, by the server's clock."""
+        now, _ = self._answer
+        return now if self.moment is None else self.moment
+
+    @property
+    def xid(self) -> str:
+        """The number by which the server knows what became of it."""
+        return self._answer[1]
 
 
 class PostgresTransaction(Transaction):
     """A transaction of one connection."""
 
-    __slots__ = ("_asked", "_connection", "_moment", "_shard", "pipeline", "rings")
+    __slots__ = (
+        "_asked",
+        "_begun",
+        "_connection",
+        "_foreseen",
+        "_shard",
+        "_waiting",
+        "pipeline",
+        "rings",
+    )
 
-    def __init__(
-        self, connection: Connection, now: int, moment: int | None, ageing_ms: int, shard: int
-    ) -> None:
-        super().__init__(now, ageing_ms)
+    def __init__(self, connection: Connection, begun: Begun, ageing_ms: int, shard: int) -> None:
+        super().__init__(ageing_ms)
         self._connection = connection
+        self._begun = begun
         self._asked: dict[str, Cursor[Row]] = {}
-        self._moment = moment
+        self._foreseen: tuple[str, dict[str, Any], Cursor[Row]] | None = None
         self._shard = shard
         self.rings = False
         """Whether an idle pool should look at what was written."""
@@ -42,9 +82,14 @@ class PostgresTransaction(Transaction):
         """While it is there, a statement is on its way when the answer to a later one is read."""
 
     @property
+    def now(self) -> int:
+        """By the server's clock, when the transaction began."""
+        return self._begun.now
+
+    @property
     def moment(self) -> int | None:
         """None: leases run by the server's clock. A test brings its own."""
-        return self._moment
+        return self._begun.moment
 
     def all(self, name: str, **parameters: Any) -> list[Row]:
         """Every row."""
@@ -56,8 +101,18 @@ class PostgresTransaction(Transaction):
 
     def rows(self, statement: str, parameters: dict[str, Any]) -> list[Row]:
         """Every row of a statement that was put together."""
-        cursor = self._connection.execute(statement.encode(), parameters)
+        cursor = self._foresaw(statement, parameters)
+        cursor = cursor or self._connection.execute(statement.encode(), parameters)
         return [] if statement.startswith("DELETE") else cursor.fetchall()
+
+    def ask(self, statement: str, parameters: dict[str, Any]) -> None:
+        """Send the question now; the answer comes with that to a later one."""
+        cursor = self._connection.execute(statement.encode(), parameters)
+        self._foreseen = (statement, parameters, cursor)
+
+    def _foresaw(self, statement: str, parameters: dict[str, Any]) -> Cursor[Row] | None:
+        foreseen, self._foreseen = self._foreseen, None
+        return foreseen[2] if foreseen and foreseen[:2] == (statement, parameters) else None
 
     def value(self, name: str, **parameters: Any) -> Any:
         """The first column of the first row; None without one."""
@@ -89,11 +144,15 @@ class PostgresTransaction(Transaction):
 
     def fresh_seqs(self, count: int) -> Iterator[int]:
         """Sequence numbers for new tasks; those that are not used stay unused."""
-        self._asked["waiting"] = self._connection.execute(statement("waiting"), {})
-        fresh = [row[0] for row in self.all("fresh_seqs", count=count)]
+        fresh = self.all("fresh_seqs", count=count)
         if len(fresh) < count:
             raise filling()
-        return iter(fresh)
+        self._waiting = fresh[0][1] if fresh else 0
+        return iter([row[0] for row in fresh])
+
+    def waiting(self) -> int:
+        """Tasks that wait; asked together with the numbers for those that are to join them."""
+        return int(self._waiting or 0) + self.noted_waiting()
 
     def ahead(self, name: str, values: Collection[Any]) -> None:
         """Send the question now; the answer comes with that to a later one."""
@@ -106,8 +165,32 @@ class PostgresTransaction(Transaction):
         return True
 
     def windows(self, limit: int) -> tuple[int, ...]:
-        """A little further than needed, then much further."""
-        return (limit + NEAR, (limit + NEAR) * FAR)
+        """Further than needed, then much further. There are few of them, each with its own plan."""
+        near = max(NEAR, 1 << (2 * limit - 1).bit_length())
+        return (near, near * FAR)
+
+    def candidates(self, fits: str, window: int) -> str:
+        """The statement that finds what to claim among what fits."""
+        return _candidates(fits, window)
+
+    def lease(self, leased: Sequence[Row]) -> None:
+        """Write leases and their moves down: all of one claim are for the same host."""
+        if leased:
+            self.write_moves()  # those of a task are told in their order
+            seqs, _, workers, now, tokens, host = zip(*leased, strict=True)
+            given = {"seqs": list(seqs), "workers": list(workers), "tokens": list(tokens)}
+            same = {"now": now[0], "host_id": host[0]}
+            self._connection.execute(_set_statement("lease"), {**given, **same})
+
+    def complete(self, given: Sequence[Row]) -> list[Row]:
+        """Complete tasks and write all that belongs to that down."""
+        self.write_moves()
+        columns = [list(column) for column in zip(*given, strict=True)]
+        named = dict(zip(_COMPLETED, columns, strict=True))
+        cursor = self._connection.execute(_set_statement("complete"), {**named, "now": self.moment})
+        # Behind it: what waits for these cannot be added unseen any more.
+        self.ahead("hold_dependents_of", named["ids"])
+        return cursor.fetchall()
 
     def hold(self, task_ids: Sequence[str]) -> None:
         """Lock them in the order of their arrival."""
@@ -116,14 +199,18 @@ class PostgresTransaction(Transaction):
 
     def hold_dependents(self, completed: Sequence[int]) -> bool:
         """Lock what waits for these."""
-        return bool(self.among("hold_dependents", completed))
+        asked = self._asked.pop("hold_dependents_of", None)
+        held = bool(asked.fetchall() if asked else self.among("hold_dependents", completed))
+        if held:
+            self._foreseen = None  # what becomes ready now has to be looked at, too
+        return held
 
     def abandoned(self, host_id: str) -> list[Row]:
         """The leases of hosts whose time is up."""
-        if not self.value("host_is_in_time", id=host_id, now=self._moment):
+        if not self.value("host_is_in_time", id=host_id, now=self.moment):
             return []
-        self.run("lose_hosts", id=host_id, now=self._moment)
-        self.run("forget_hosts", age=DAY_MS, now=self._moment)
+        self.run("lose_hosts", id=host_id, now=self.moment)
+        self.run("forget_hosts", age=DAY_MS, now=self.moment)
         return self.all("abandoned")
 
     def freeze(self) -> None:
@@ -147,18 +234,34 @@ class PostgresTransaction(Transaction):
         ]
 
     def write_moves(self) -> None:
-        """Write the noted lines of history, marked as being on their way."""
+        """Write the noted lines of history."""
         if self._moves:
-            self.rings = self.rings or any(move[2] == Status.PENDING for move in self._moves)
-            self._connection.execute(statement("hold_newest"))
-        super().write_moves()
+            self._connection.execute(_set_statement("insert_history"), self._noted_moves())
 
     def bump(self, changes: list[tuple[str, int, int]]) -> None:
-        """Change tallies of our own shard, in one order, so that nobody waits in a circle."""
-        if changes:
-            statuses, levels, amounts = (list(each) for each in zip(*sorted(changes), strict=True))
-            values = {"statuses": statuses, "levels": levels, "changes": amounts}
-            self._connection.execute(statement("bump_tally"), {"shard": self._shard, **values})
+        """Change tallies, and write the moves that belong to that."""
+        if changes and self._moves:
+            values = {**self._noted_moves(), **self._tallied(changes)}
+            self._connection.execute(_set_statement("moves_and_tallies"), values)
+        elif changes:
+            self._connection.execute(_set_statement("bump_tally"), self._tallied(changes))
+        else:
+            self.write_moves()
+
+    def settle(self) -> None:
+        """Write what was noted, all at once."""
+        self.bump(self.changes())
+
+    def _noted_moves(self) -> dict[str, list[Any]]:
+        self.rings = self.rings or any(move[2] == Status.PENDING for move in self._moves)
+        columns = zip(*self._moves, strict=True)
+        self._moves = []
+        return dict(zip(_MOVES, map(list, columns), strict=True))
+
+    def _tallied(self, changes: list[tuple[str, int, int]]) -> dict[str, Any]:
+        """Of our own shard, in one order, so that nobody waits in a circle."""
+        statuses, levels, amounts = (list(each) for each in zip(*sorted(changes), strict=True))
+        return {"shard": self._shard, "statuses": statuses, "levels": levels, "changes": amounts}
 
 
 @cache
@@ -170,7 +273,14 @@ def statement(name: str) -> bytes:
 @cache
 def _set_statement(name: str) -> bytes:
     """The same for arrays: in binary, where nothing has to be quoted."""
-    return statement(name).replace(b"%s", b"%b")
+    return statement(name).replace(b"%s", b"%b").replace(b")s::", b")b::")
+
+
+@cache
+def _candidates(fits: str, window: int) -> str:
+    within = {"fits": fits, "window": str(window)}
+    heads = {f"head_{level}": QUERIES.sql("head", level=str(level), **within) for level in range(4)}
+    return QUERIES.sql("candidates", **within, **heads)
 
 
 @cache

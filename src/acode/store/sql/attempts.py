@@ -13,7 +13,7 @@ from acode.model.task import Lease, Task
 from acode.model.verdict import Fail, Report, RetryAt
 from acode.store import transitions
 from acode.store.base import Claim
-from acode.store.sql.claims import claim
+from acode.store.sql.claims import claim, foresee
 from acode.store.sql.completions import (
     Accepted,
     complete,
@@ -46,6 +46,8 @@ def finish(tx: Transaction, finishes: Sequence[Finish]) -> list[list[Lease] | Ac
     """Write the ends of attempts whose token is still the current one, then claim anew."""
     reports = [report for report, _ in finishes]
     plain, others = _sorted_out(reports)
+    if not others:
+        foresee(tx, [then for _, then in finishes if then is not None])
     accepted = complete(tx, plain) | _settle(tx, others)
     results = [_result(report, accepted) for report in reports]
     _claim_next(tx, finishes, results)

@@ -2,12 +2,12 @@
 
 import os
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
 from acode.model.task import Lease, Task
-from acode.store.base import Circuit, Claim, WholeKind
+from acode.store.base import Claim
 from acode.store.sql.rows import LEVEL, READY, SEQ, Row, task_from, text
 from acode.store.sql.steps import steps_of
 from acode.store.sql.transaction import Transaction, tally
@@ -21,14 +21,14 @@ Assigned = tuple[Task, str]
 
 def claim(tx: Transaction, claims: Sequence[Claim]) -> list[list[Lease]]:
     """Lease ready tasks for every claim in turn; neighbours that hold the same share a query."""
-    shared = groupby(claims, key=lambda one: (one.held, one.host_id))
+    shared = groupby(claims, key=_kind)
     return [leases for _, alike in shared for leases in _claim(tx, list(alike))]
 
 
 def _claim(tx: Transaction, claims: list[Claim]) -> list[list[Lease]]:
-    held, host_id = claims[0].held, claims[0].host_id
-    limit = sum(max(0, one.limit) for one in claims)
-    rows = _candidates(tx, limit, held, host_id) if limit and tx.may_claim() else []
+    host_id = claims[0].host_id
+    limit = _limit(claims)
+    rows = _candidates(tx, limit, claims[0]) if limit and tx.may_claim() else []
     if not rows:
         return [[] for _ in claims]
     ready = deque(task_from(row) for row in rows)
@@ -39,22 +39,40 @@ def _claim(tx: Transaction, claims: list[Claim]) -> list[list[Lease]]:
     return [[next(rest) for _ in pairs] for pairs in assigned]
 
 
-def _candidates(
-    tx: Transaction, limit: int, held: Collection[Circuit | WholeKind], host_id: str | None
-) -> list[Row]:
-    wanted: dict[str, Any] = {"now": tx.now, "limit": limit, "ageing": tx.ageing_ms}
-    wanted["host_id"] = host_id
-    if held:
-        wanted["held"] = text([tuple(circuit) for circuit in held])
-    statement = tx.compose("candidates", fits=tx.compose("not_held") if held else "true")
+def foresee(tx: Transaction, claims: Sequence[Claim]) -> None:
+    """Ask early for what these will most likely be given."""
+    alike = all(_kind(one) == _kind(claims[0]) for one in claims)
+    if alike and (limit := _limit(claims)):
+        tx.ask(*_question(tx, limit, tx.windows(limit)[0], claims[0]))
+
+
+def _kind(one: Claim) -> tuple[Any, ...]:
+    """Claims of one kind share a query."""
+    return (one.held, one.host_id)
+
+
+def _limit(claims: Sequence[Claim]) -> int:
+    return sum(max(0, one.limit) for one in claims)
+
+
+def _candidates(tx: Transaction, limit: int, alike: Claim) -> list[Row]:
     near, *further = tx.windows(limit)
-    rows = tx.rows(statement, wanted | {"window": near})
+    rows = tx.rows(*_question(tx, limit, near, alike))
     for window in further:
         if len(rows) >= limit or (rows and rows[0][READY] < near):
             break
         # There may be more than could be seen: others claim what is nearest.
-        rows = tx.rows(statement, wanted | {"window": window})
+        rows = tx.rows(*_question(tx, limit, window, alike))
     return rows
+
+
+def _question(tx: Transaction, limit: int, window: int, alike: Claim) -> tuple[str, dict[str, Any]]:
+    held, host_id = alike.held, alike.host_id
+    wanted: dict[str, Any] = {"now": tx.moment, "limit": limit, "ageing": tx.ageing_ms}
+    wanted |= {"host_id": host_id, "window": window}
+    if held:
+        wanted["held"] = text([tuple(circuit) for circuit in held])
+    return tx.candidates(tx.compose("not_held") if held else "true", window), wanted
 
 
 def _assigned(ready: deque[Task], wanted: Claim) -> list[Assigned]:
@@ -95,8 +113,6 @@ def _write(tx: Transaction, leases: list[Lease], rows: dict[str, Row]) -> None:
         (rows[one.task.id][SEQ], one.number, one.worker_id, tx.now, one.token, one.task.host_id)
         for one in leases
     ]
-    tx.put("lease", leased)
-    for seq, number, worker, *_ in leased:
-        tx.note_move(seq, "pending", "running", f"worker-{worker}", f"attempt {number}")
+    tx.lease(leased)
     for level, n in tally(rows[one.task.id][LEVEL] for one in leases).items():
         tx.count("pending", "running", level, n)

@@ -19,23 +19,19 @@ def is_plain(report: Report) -> bool:
 
 def complete(tx: Transaction, reports: Sequence[Report]) -> Accepted:
     """Write plain reports, at most one for each task."""
-    given = [(r.task_id, r.token, r.ended_at, text(r.verdict.result)) for r in reports]
-    rows = {row[0]: row for row in tx.put("complete", given)}
-    done = [(rows[report.task_id], report) for report in reports if report.task_id in rows]
-    tx.put("insert_attempts", [_attempt_row(*one) for one in done])
-    for row, report in done:
-        tx.note_move(row[1], "running", "completed", report.actor, "completed")
-    for level, n in tally(row[5] for row, _ in done).items():
+    if not reports:
+        return set()
+    rows = tx.complete([_given(report) for report in reports])
+    for level, n in tally(level for _, _, level, _ in rows).items():
         tx.count("running", "completed", level, n)
-    forget_steps(tx, [row[0] for row, _ in done if row[-2]])
-    free_dependents(tx, [row[1] for row, _ in done if row[-1]])
-    return {(report.task_id, report.token) for _, report in done}
+    free_dependents(tx, [seq for _, seq, _, is_needed in rows if is_needed])
+    done = {row[0] for row in rows}
+    return {(report.task_id, report.token) for report in reports if report.task_id in done}
 
 
-def _attempt_row(row: Row, report: Report) -> Row:
-    _, seq, number, worker_id, started_at, _, host_id, *_ = row
-    ending, usage = text(report.ending), text(report.usage)
-    return (seq, number, worker_id, started_at, report.ended_at, ending, None, usage, host_id)
+def _given(r: Report) -> Row:
+    result, ending, usage = text(r.verdict.result), text(r.ending), text(r.usage)
+    return (r.task_id, r.token, r.ended_at, result, ending, usage, r.actor)
 
 
 def forget_steps(tx: Transaction, task_ids: Sequence[str]) -> None:

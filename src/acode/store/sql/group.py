@@ -79,23 +79,24 @@ class GroupWriter:
     async def write(self, demand: Demand) -> Any:
         """Queue one write; returns when it is on disk, or when it is committed if that will do."""
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._gather(_Request(demand, future))
+        self._gather(future.get_loop(), [_Request(demand, future)])
         return await future
 
     async def settle(self) -> None:
         """Returns when everything that was committed before is on disk."""
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._gather(_Promise(future))
+        self._gather(future.get_loop(), [_Promise(future)])
         await future
 
-    def _gather(self, wish: _Request | _Promise) -> None:
-        loop = wish.future.get_loop()
+    def _gather(
+        self, loop: asyncio.AbstractEventLoop, wishes: Sequence[_Request | _Promise]
+    ) -> None:
         with self._gate:
             if self._stopped:
                 raise StoreUnusable("the store is closed")
             gathered = self._gathered.setdefault(loop, [])
-            gathered.append(wish)
-        if len(gathered) == 1:
+            gathered += wishes
+        if len(gathered) == len(wishes):
             # Not at once: the thread would run off with the first of many.
             loop.call_soon(self._hand_over, loop)
 
@@ -127,13 +128,24 @@ class GroupWriter:
             self._rest_if_slow(began)
             early, late = _answers(requests, outcomes)
             _answer(early)
-            self._keep_here([*promises, *late])
+            self._keep_here(promises)
+            self._keep_soon(late)
         finally:
             self._writing.release()
 
     def _rest_if_slow(self, began: float) -> None:
         if ticks() - began > SLOW_SECONDS:
             self._write_again = ticks() + SLOW_REST_SECONDS
+
+    def _keep_soon(self, promises: list[_Promise]) -> None:
+        """Whoever has been answered goes on before the loop waits for the disk."""
+        if not promises:
+            return
+        try:
+            self._gather(promises[0].future.get_loop(), promises)
+        except StoreUnusable:
+            with self._gate:
+                self._queue(promises)
 
     def _keep_here(self, promises: list[_Promise]) -> None:
         """Wait for the disk if it is quick; otherwise the loop has better things to do."""

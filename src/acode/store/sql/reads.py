@@ -13,6 +13,7 @@ from acode.model.task import DeadLetter, Lease, Move, Record, Task
 from acode.store.base import BY_STATUS, Counts, TaskQuery
 from acode.store.sql.rows import (
     SEQ,
+    STATUS,
     TOKEN,
     Row,
     attempt_from,
@@ -163,14 +164,17 @@ def wishes(tx: Transaction) -> list[Task]:
     return [task_from(row) for row in tx.all("wishes")]
 
 
+_NONE = dict.fromkeys(Status, 0)
+_NONE_PENDING = dict.fromkeys(Priority, 0)
+
+
 @sensible
 def counts(tx: Transaction) -> Counts:
     """The queue at a glance."""
-    by_status = dict.fromkeys(Status, 0)
-    pending = dict.fromkeys(Priority, 0)
+    by_status, pending = _NONE.copy(), _NONE_PENDING.copy()
     for status, level, n in tx.all("tallies"):
-        by_status[Status(status)] += n
-        if status == Status.PENDING:
+        by_status[STATUS[status]] += n
+        if n and status == Status.PENDING:
             pending[Priority.at_level(level)] = n
     return Counts(
         by_status=by_status,

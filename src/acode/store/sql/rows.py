@@ -47,7 +47,7 @@ _ending = msgspec.json.Decoder(Ending).decode
 _usage = msgspec.json.Decoder(Usage).decode
 _record = msgspec.json.Decoder(Record).decode
 _value = msgspec.json.Decoder().decode
-_STATUS = {status.value: status for status in Status}
+STATUS = {status.value: status for status in Status}
 
 Row = tuple[Any, ...]
 
@@ -67,7 +67,7 @@ def task_from(row: Row) -> Task:
     return Task(
         id=row[0],
         spec=_spec(row[1]),
-        status=_STATUS[row[2]],
+        status=STATUS[row[2]],
         created_at=row[3],
         ready_at=row[4],
         attempt_count=row[5],
@@ -135,8 +135,8 @@ def move_from(row: Row, task_id: str) -> Move:
     return Move(
         seq=row[0],
         task_id=task_id,
-        was=row[1] and _STATUS[row[1]],
-        became=_STATUS[row[2]],
+        was=row[1] and STATUS[row[1]],
+        became=STATUS[row[2]],
         at=row[3],
         actor=row[4],
         reason=row[5],

@@ -14,15 +14,19 @@ _WAITING = (Status.PENDING.value, Status.BLOCKED.value)
 class Transaction(ABC):
     """Runs named queries; whoever opened it commits. Each engine says how."""
 
-    __slots__ = ("_moves", "_tallies", "ageing_ms", "now")
+    __slots__ = ("_moves", "_tallies", "ageing_ms")
 
-    def __init__(self, now: int, ageing_ms: int) -> None:
-        self.now = now
+    def __init__(self, ageing_ms: int) -> None:
         self.ageing_ms = ageing_ms
         self._tallies: dict[tuple[str, int], int] = {}
         self._moves: list[Row] = []
 
     # What an engine brings.
+
+    @property
+    @abstractmethod
+    def now(self) -> int:
+        """The moment that is written down."""
 
     @abstractmethod
     def all(self, name: str, **parameters: Any) -> list[Row]:
@@ -64,6 +68,9 @@ class Transaction(ABC):
     def ahead(self, name: str, values: Collection[Any]) -> None:  # noqa: B027 -- most need not
         """Ask early what `among` will ask, where that saves a way to the server and back."""
 
+    def ask(self, statement: str, parameters: dict[str, Any]) -> None:  # noqa: B027 -- the same
+        """Ask early what `rows` will ask, if nothing comes between that changes the answer."""
+
     @abstractmethod
     def may_claim(self) -> bool:
         """Whether claims are open, unless the query of the candidates sees to that itself."""
@@ -71,6 +78,10 @@ class Transaction(ABC):
     @abstractmethod
     def windows(self, limit: int) -> tuple[int, ...]:
         """How far a claim looks for so many tasks; it looks further while it finds too few."""
+
+    def candidates(self, fits: str, window: int) -> str:  # noqa: ARG002 -- a parameter for most
+        """The statement that finds what to claim among what fits."""
+        return self.compose("candidates", fits=fits)
 
     @abstractmethod
     def hold(self, task_ids: Sequence[str]) -> None:
@@ -121,10 +132,34 @@ class Transaction(ABC):
         """Note a line of a task's history."""
         self._moves.append((seq, was, became, self.now, actor, reason))
 
+    def lease(self, leased: Sequence[Row]) -> None:
+        """Write leases down: sequence number, attempt, worker, moment, token and host of each."""
+        self.put("lease", leased)
+        for seq, number, worker, *_ in leased:
+            self.note_move(seq, "pending", "running", f"worker-{worker}", f"attempt {number}")
+
+    def complete(self, given: Sequence[Row]) -> list[Row]:
+        """Complete tasks, each by its current token, and forget their steps.
+
+        Given id, token, end, result, ending, usage and actor of each; the id, sequence number
+        and level of those that were, and whether others may wait for it.
+        """
+        rows = self.put("complete", [one[:4] for one in given])
+        found = {row[0]: row for row in rows}
+        done = [(found[one[0]], one) for one in given if one[0] in found]
+        self.put("insert_attempts", [_attempt_row(row, one) for row, one in done])
+        for row, one in done:
+            self.note_move(row[1], "running", "completed", one[6], "completed")
+        self.among("forget_steps", [row[0] for row in rows if row[-2]])
+        return [(row[0], row[1], row[5], row[-1]) for row in rows]
+
     def waiting(self) -> int:
         """Tasks that wait, those of this transaction included."""
-        noted = sum(n for (status, _), n in self._tallies.items() if status in _WAITING)
-        return int(self.value("waiting") or 0) + noted
+        return int(self.value("waiting") or 0) + self.noted_waiting()
+
+    def noted_waiting(self) -> int:
+        """By how many this transaction changes that."""
+        return sum(n for (status, _), n in self._tallies.items() if status in _WAITING)
 
     def write_moves(self) -> None:
         """Write the noted lines of history, for whoever reads or removes them."""
@@ -134,7 +169,18 @@ class Transaction(ABC):
     def settle(self) -> None:
         """Write what was noted; the last thing before the commit."""
         self.write_moves()
-        self.bump([(*key, n) for key, n in self._tallies.items() if n])
+        self.bump(self.changes())
+
+    def changes(self) -> list[tuple[str, int, int]]:
+        """By how much the tallies change: status, priority level, how many."""
+        return [(*key, n) for key, n in self._tallies.items() if n]
+
+
+def _attempt_row(row: Row, given: Row) -> Row:
+    """A row of `insert_attempts` from what `complete` returned and was given."""
+    _, seq, number, worker_id, started_at, _, host_id, *_ = row
+    _, _, ended_at, _, ending, usage, _ = given
+    return (seq, number, worker_id, started_at, ended_at, ending, None, usage, host_id)
 
 
 def tally(levels: Iterable[int]) -> dict[int, int]:

@@ -1,9 +1,12 @@
 """The SQLite store: durable against power loss, fast because commits are shared."""
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from acode.clock import Clock
+from acode.model.task import Submission
+from acode.store.base import Added, Seen
 from acode.store.sql.store import AGEING_MS, SqlStore
 from acode.store.sql.writer import DirectWriter
 from acode.store.sqlite.book import SqliteBook
@@ -15,6 +18,7 @@ class SqliteStore(SqlStore):
 
     settles_later = True
     _reader: SqliteBook
+    _book: SqliteBook
 
     @classmethod
     def open(
@@ -34,6 +38,19 @@ class SqliteStore(SqlStore):
 
         reader = SqliteBook(path, connect(path, readonly=True), clock, ageing_ms)
         return cls(reader, book, GroupWriter(book), ThreadPoolExecutor(1, "acode-reader"))
+
+    async def add(
+        self,
+        submissions: Sequence[Submission],
+        *,
+        actor: str,
+        queue_size: int,
+        seen: Seen | None = None,
+    ) -> list[Added]:
+        """Store tasks, all or none."""
+        if self._readers is None and not self._closed:
+            self._book.rehearse_addition()
+        return await super().add(submissions, actor=actor, queue_size=queue_size, seen=seen)
 
     async def backup(self, path: str) -> None:
         """Copy the store to a new file while it is in use."""

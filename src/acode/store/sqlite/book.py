@@ -1,15 +1,13 @@
 """The open file."""
 
-import os
 import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from typing import Any, cast
+from typing import Any
 
 from acode.clock import Clock
-from acode.errors import StoreUnusable
 from acode.store.sql.writer import Writes
 from acode.store.sqlite.connection import insist, transaction, translated
+from acode.store.sqlite.log import Log
 from acode.store.sqlite.transaction import SqliteTransaction
 
 
@@ -23,7 +21,8 @@ class SqliteBook:
         self.connection = connection
         self.clock = clock
         self.ageing_ms = ageing_ms
-        self._log: int | None = None
+        self._log = Log(path)
+        self._rehearsed = False
 
     def commit(self, writes: Writes, *, patient: bool = True) -> list[Sequence[Any]]:
         """Run writes in one transaction; without patience, not if another process writes.
@@ -31,36 +30,30 @@ class SqliteBook:
         They are on disk after the next `sync`: the lock is let go before that, so that processes
         which write at once wait for the disk at once, and not for each other's wait.
         """
-        with translated(self.path), transaction(self.connection, patient=patient):
+        with (
+            translated(self.path),
+            self._log.turn(patient=patient),
+            transaction(self.connection, patient=patient),
+        ):
             tx = SqliteTransaction(self.connection, self.clock.now(), self.ageing_ms)
             results = [write(tx, requests) for write, requests in writes]
             tx.settle()
             return results
 
+    def rehearse_addition(self) -> None:
+        """Get ready to add before the first commit, so that others wait less for it."""
+        if not self._rehearsed:
+            self.read(SqliteTransaction.rehearse_addition)
+            self._rehearsed = True
+
     def sync(self) -> None:
         """Bring everything that is committed to the disk, whoever committed it."""
-        if self._log is None and not self._open_log():
-            return
-        try:
-            os.fdatasync(cast("int", self._log))
-        except OSError as error:
-            what = f"{self.path} cannot be brought to the disk: {error.strerror}"
-            raise StoreUnusable(what) from error
-
-    def _open_log(self) -> bool:
-        """Open the log of the commits; there is none in memory."""
-        # It stays the same file as long as the store is open. SQLite has no locks on it, so that
-        # to close it takes none away.
-        with suppress(FileNotFoundError):
-            self._log = os.open(f"{os.path.realpath(self.path)}-wal", os.O_RDONLY | os.O_CLOEXEC)
-        return self._log is not None
+        self._log.sync()
 
     def close(self) -> None:
         """Let go of the file."""
         self.connection.close()
-        if self._log is not None:
-            os.close(self._log)
-            self._log = None
+        self._log.close()
 
     def read(self, query: Callable[..., Any], *arguments: Any) -> Any:
         """Run a query on one consistent state of the file."""

@@ -29,6 +29,11 @@ SELECT id, seq, status FROM tasks WHERE id IN given
 UNION ALL
 SELECT id, NULL, status FROM archive WHERE id IN given;
 
+-- name: tasks_with_ids_one
+SELECT id, seq, status FROM tasks WHERE id = ?1
+UNION ALL
+SELECT id, NULL, status FROM archive WHERE id = ?1;
+
 -- name: bump_tally
 UPDATE tallies SET n = n + ?3 WHERE status = ?1 AND priority = ?2;
 
