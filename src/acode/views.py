@@ -151,8 +151,8 @@ def counts_view(counts: Counts) -> View:
     }
 
 
-def no_pool_view(counts: Counts, mode: str) -> View:
-    """`worker status --json` where no pool runs: only the store has something to say."""
+def no_pool_view(counts: Counts | None, mode: str, trouble: str | None = None) -> View:
+    """`worker status --json` where no pool runs: only the store has something to say, if it can."""
     return {
         "isRunning": False,
         "mode": mode,
@@ -160,17 +160,24 @@ def no_pool_view(counts: Counts, mode: str) -> View:
         "idleCount": 0,
         "busyCount": 0,
         "transitioningCount": 0,
-        "pendingTasks": counts.by_status[Status.PENDING],
-        "runningTasks": counts.by_status[Status.RUNNING],
+        **(queue_in_pool(counts) if counts else {"pendingTasks": 0, "runningTasks": 0}),
         "uptimeSeconds": 0,
         "resources": {"cpuPercent": 0.0, "memoryBytes": 0, "diskBytes": 0},
-        "backpressure": None,
+        "backpressure": trouble,
         "apiUrl": None,
         "circuits": [],
         "pauses": [],
         "host": None,
         "hosts": [],
         "workers": [],
+    }
+
+
+def queue_in_pool(counts: Counts) -> View:
+    """What is said of the queue where a pool is shown."""
+    return {
+        "pendingTasks": counts.by_status[Status.PENDING],
+        "runningTasks": counts.by_status[Status.RUNNING],
     }
 
 

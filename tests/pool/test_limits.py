@@ -156,7 +156,7 @@ def memory_of(project: PoolProject, task: str) -> int:
 
 
 @BOTH
-@pytest.mark.req("027-FR-065", "027-FR-063", "027-FR-062")
+@pytest.mark.req("027-FR-065", "027-FR-063", "027-FR-062", "forge-25")
 def test_a_warned_hog_goes_on_and_is_told_of_once(pool_project: PoolProject, how: str) -> None:
     start(pool_project, "warn", how, memoryMb=64)
     go = pool_project.root / "go"
@@ -194,7 +194,7 @@ while not os.path.exists({go!r}):
 
 
 @BOTH
-@pytest.mark.req("027-FR-057", "027-FR-064", "027-NFR-008")
+@pytest.mark.req("027-FR-057", "027-FR-064", "027-NFR-008", "forge-25")
 def test_a_cpu_hog_is_slowed_down(pool_project: PoolProject, how: str) -> None:
     start(pool_project, "throttle", how, cpuPercent=20)
     go = pool_project.root / "go"

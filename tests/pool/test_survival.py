@@ -124,6 +124,7 @@ def test_a_worker_without_a_daemon_leaves_after_a_while(pool_project: PoolProjec
     assert pool_project.status(task) == "completed"
 
 
+@pytest.mark.req("forge-25")
 def test_a_killed_worker_takes_its_task_along_and_is_replaced(pool_project: PoolProject) -> None:
     pool_project.configure(
         workers={"process": {"restartDelayMs": 10}}, retry={"initialDelayMs": 10}
@@ -146,6 +147,7 @@ def test_a_killed_worker_takes_its_task_along_and_is_replaced(pool_project: Pool
     assert "SIGKILL" in pool_project.daemon_log()
 
 
+@pytest.mark.req("forge-25")
 def test_a_worker_that_hangs_is_replaced_and_its_task_tried_again(
     pool_project: PoolProject,
 ) -> None:

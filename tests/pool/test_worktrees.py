@@ -135,6 +135,21 @@ def test_a_task_works_in_a_tree_of_its_own_and_leaves_a_branch(
     assert not repository.hooked.exists()
 
 
+@pytest.mark.req("027a-FR-009")
+def test_a_tree_is_made_when_the_work_starts(
+    pool_project: PoolProject, repository: Repository
+) -> None:
+    pool_project.start(count=1)
+    pool_project.run("queue", "pause")
+    task = pool_project.add(f"touch {pool_project.agent}/begun; sleep 1000")
+    assert not repository.trees()
+    pool_project.run("queue", "resume")
+    eventually((pool_project.agent / "begun").exists)
+    (tree,) = repository.trees()
+    assert task in tree
+    pool_project.run("task", "cancel", task)
+
+
 def test_a_task_that_changed_nothing_leaves_no_branch(
     pool_project: PoolProject, repository: Repository
 ) -> None:

@@ -46,7 +46,8 @@ def look(context: Context) -> View:
         view: View = ask(context.app.project.control_socket, "status")
     except PoolNotRunning:
         view = _nobody(context)
-        return _with_others(context, view) if context.app.settings.store.is_shared else view
+        is_shared = context.app.settings.store.is_shared and not view["backpressure"]
+        return _with_others(context, view) if is_shared else view
     # A daemon that gets no answer from the database has waited for it long enough.
     current = view["hosts"] and view["hosts"][0]["isCurrent"]
     return _with_others(context, view) if current else view
@@ -64,7 +65,11 @@ def _with_others(context: Context, view: View) -> View:
 
 
 def _nobody(context: Context) -> View:
-    return no_pool_view(drive(context.app.reader().counts()), context.app.settings.workers.mode)
+    mode = context.app.settings.workers.mode
+    try:
+        return no_pool_view(drive(context.app.reader().counts()), mode)
+    except StoreUnavailable as trouble:
+        return no_pool_view(None, mode, f"the queue cannot be read: {trouble}")
 
 
 def _print(context: Context, view: View) -> None:

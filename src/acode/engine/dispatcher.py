@@ -33,7 +33,7 @@ from acode.policy.dispatch import Affinity, IdleWorker, match
 from acode.policy.polling import Polling, next_rest
 from acode.policy.retry import Retry, decide
 from acode.settings import Settings
-from acode.store.base import Claim, Store
+from acode.store.base import Circuit, Claim, Store, WholeKind
 from acode.worker.messages import Action, Control, Ended, Why
 from acode.worker.wire import FrameType
 
@@ -156,14 +156,18 @@ class Dispatcher:
     def _claim(self, slots: Sequence[Slot]) -> Claim:
         # The assignment may run in the store's thread. So what it looks at is copied, but for the
         # affinities: there may be many, and it only looks some of them up.
+        allowances, host_id = self.circuits.allowances(), self._tenure.host_id
+        closed = [circuit for circuit, allowed in allowances.items() if allowed <= 0]
+        held: list[Circuit | WholeKind] = [*closed, *self.pauses.held()]
+        if len(slots) == 1 and not allowances:
+            only = [slots[0].id]
+            return Claim(1, lambda _tasks: only, held, host_id)
         idle = [IdleWorker(slot.id, slot.load, slot.last_used) for slot in slots]
-        allowances = self.circuits.allowances()
-        held = [circuit for circuit, allowed in allowances.items() if allowed <= 0]
         return Claim(
             len(slots),
             lambda tasks: match(tasks, idle, self._affinity, allowances),
-            [*held, *self.pauses.held()],
-            self._tenure.host_id,
+            held,
+            host_id,
         )
 
     async def _hand_over(self, leases: Sequence[Lease]) -> list[PoolEvent]:
@@ -171,21 +175,25 @@ class Dispatcher:
 
         A task that has one try only must not have another one because a power cut undid its claim.
         """
-        if any(self._retries(lease) == 0 for lease in leases):
+        if [lease for lease in leases if self._retries(lease) == 0]:
             await self.outbox.settled()
-        given = [await self._give(lease) for lease in leases]
-        return [event for event in given if event is not None]
+        told: list[PoolEvent] = []
+        for lease in leases:
+            if not self._give(lease):
+                await self.released(lease, "its worker was gone before it began")
+            elif self._events.is_heard(TaskAssigned):
+                waited = max(0, self._clock.now() - lease.task.ready_at)
+                told.append(TaskAssigned(lease.task.id, lease.worker_id, lease.number, waited))
+        return told
 
     def _retries(self, lease: Lease) -> int:
         own = lease.task.spec.retry_limit
         return self._tasks.retry_limit if own is None else own
 
-    async def _give(self, lease: Lease) -> PoolEvent | None:
+    def _give(self, lease: Lease) -> bool:
         slot = self._roster.get(lease.worker_id)
         if slot is None or slot.link is None or not slot.can_take:
-            # It died while the claim was under way; nobody has seen the task.
-            await self.released(lease, "its worker was gone before it began")
-            return None
+            return False  # it died while the claim was under way; nobody has seen the task
         self._turn += 1
         slot.last_used = self._turn
         if lease.task.spec.workstream_id is not None:
@@ -193,8 +201,7 @@ class Dispatcher:
         self.circuits.started(lease.task.spec)
         slot.take(lease)
         slot.link.send(FrameType.TASK, lease.token, self._orders.assignment(lease))
-        waited = self._clock.now() - lease.task.ready_at
-        return TaskAssigned(lease.task.id, slot.id, lease.number, max(0, waited))
+        return True
 
     async def _obey_wishes(self) -> None:
         for task in await self._store.wishes():
@@ -218,7 +225,8 @@ class Dispatcher:
             return
         if ended.setback is not None:
             self._rest_after_setback(ended.setback)
-        self._respect_limit(lease, ended)
+        if ended.agent is not None:
+            self._respect_limit(lease, ended)
         if ended.leaves:
             slot.hang_up()
         ended = self._in_store_time(ended)
@@ -294,6 +302,8 @@ class Dispatcher:
 
     def _in_store_time(self, ended: Ended) -> Ended:
         """Workers know the clock of this machine only."""
+        if self._clock is self._local_clock:
+            return ended
         ahead = self._clock.now() - self._local_clock.now()
         return ended if abs(ahead) < SKEW_MS else replace(ended, ended_at=ended.ended_at + ahead)
 

@@ -38,6 +38,8 @@ from acode.store.opening import open_store
 from acode.store.sql.store import SqlStore
 from acode.worker.messages import WorkerConfig
 
+TELLING_SECONDS = 0.02
+"""Those who listen read files and feeds: they notice nothing, and the disk is asked less often."""
 COUNTS_SECONDS = 2.0
 """A store that takes longer is away."""
 
@@ -162,6 +164,7 @@ class Engine:
         if self._settings.store.is_shared:
             await self.membership.renew()  # the others see these workers at once
         await self.reporting.start()
+        self.dispatcher.outbox.pause = TELLING_SECONDS
         self.dispatcher.accepting = True
         for service in self._services:
             service.start()

@@ -27,7 +27,7 @@ from acode.project import Project
 from acode.settings import Settings
 from acode.sockets import listen
 
-NEEDS = ("fastapi", "nicegui", "prometheus_client", "uvicorn", "websockets")
+NEEDS = ("fastapi", "nicegui", "prometheus_client", "uvicorn", "uvloop", "websockets")
 """What the extra `web` brings."""
 TRIES = 200
 """So many ports beyond the default one are tried."""

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable
 
+from acode.engine.bell import Bell
 from acode.errors import AcodeError
 from acode.model.event import PoolEvent
 from acode.observe.events import Events
@@ -20,6 +21,9 @@ class Outbox:
         self._complain = complain
         self._rest = rest
         """Seconds between two tries of a disk that fails."""
+        self.pause = 0.0
+        """Seconds from one telling to the next: what comes meanwhile waits for the disk at once."""
+        self._bell = Bell()
         self._waiting: list[PoolEvent] = []
         self._telling: asyncio.Task[None] | None = None
 
@@ -37,6 +41,8 @@ class Outbox:
             due, self._waiting = self._waiting, []
             await self.settled()
             self._emit(due)
+            if self.pause:
+                await self._bell.wait(self.pause)
         self._telling = None
 
     def _emit(self, events: Iterable[PoolEvent]) -> None:
@@ -56,5 +62,7 @@ class Outbox:
 
     async def close(self) -> None:
         """Tell the rest."""
+        self.pause = 0.0
+        self._bell.ring()
         if self._telling is not None:
             await self._telling

@@ -106,8 +106,9 @@ class Slot:
         self._tell()
 
     def _tell(self) -> None:
-        task_id = self.lease.task.id if self.lease else None
-        self._events.emit(WorkerStatusChanged(self.id, self.status, task_id))
+        if self._events.is_heard(WorkerStatusChanged):
+            task_id = self.lease.task.id if self.lease else None
+            self._events.emit(WorkerStatusChanged(self.id, self.status, task_id))
 
     def seen(self) -> Worker:
         """What others may see of it."""
@@ -143,8 +144,13 @@ class Roster:
 
     def add(self, worker_id: str, mode: Mode) -> Slot:
         """A new place."""
-        slot = self._slots[worker_id] = Slot(worker_id, mode, self.events)
+        slot = Slot(worker_id, mode, self.events)
+        self.put(slot)
         return slot
+
+    def put(self, slot: Slot) -> None:
+        """A place that was there before, or is new."""
+        self._slots[slot.id] = slot
 
     def get(self, worker_id: str) -> Slot | None:
         """The place of this worker."""

@@ -4,6 +4,7 @@ import importlib
 import inspect
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -76,13 +77,19 @@ class Handler:
         self._known_shapes()
         return value if self._result is None else msgspec.convert(value, self._result)
 
+    def prepare(self) -> None:
+        """Look at the annotations now, unless they name what is not there yet."""
+        with suppress(Exception):  # somebody else's annotations
+            self._look(typing.get_type_hints(self.function))
+
     def _known_shapes(self) -> dict[int, Any]:
-        if self._shapes is None:
-            hints = _hints(self.function)
-            named = {place: hints.get(name) for place, name in enumerate(self._names)}
-            self._shapes = {place: hint for place, hint in named.items() if _is_rich(hint)}
-            result = hints.get("return")
-            self._result = result if _is_rich(result) else None
+        return self._look(_hints(self.function)) if self._shapes is None else self._shapes
+
+    def _look(self, hints: dict[str, Any]) -> dict[int, Any]:
+        named = {place: hints.get(name) for place, name in enumerate(self._names)}
+        result = hints.get("return")
+        self._result = result if _is_rich(result) else None
+        self._shapes = {place: hint for place, hint in named.items() if _is_rich(hint)}
         return self._shapes
 
 

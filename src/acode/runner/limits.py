@@ -51,27 +51,32 @@ class Inheritance:
         self._oom = os.open("/proc/self/oom_score_adj", os.O_RDWR | os.O_CLOEXEC)
         self._own_oom = os.read(self._oom, 16).strip()
         self._task_oom = str(max(int(self._own_oom), OOM_SCORE_ADJ)).encode()
+        self._known: AttemptLimits | None = None
+        self._others: dict[int, tuple[int, int]] = {}
+        """What differs from our own under these limits."""
 
     @contextmanager
     def handed_down(self, limits: AttemptLimits) -> Iterator[None]:
         """What is spawned inside has these limits; afterwards we have our own again."""
-        changed = self._take_on(limits)
+        if limits != self._known:
+            self._known, self._others = limits, self._differences(limits)
+        for which, bounds in self._others.items():
+            resource.setrlimit(which, bounds)
         self._write_oom(self._task_oom)
         try:
             yield
         finally:
             self._write_oom(self._own_oom)
-            for which in changed:
+            for which in self._others:
                 resource.setrlimit(which, self._own[which])
 
-    def _take_on(self, limits: AttemptLimits) -> list[int]:
-        changed = []
+    def _differences(self, limits: AttemptLimits) -> dict[int, tuple[int, int]]:
+        found = {}
         for which, most in bounds_of(limits).items():
             soft, hard = self._own[which]
             if soft != (wanted := _least(most, hard)):
-                resource.setrlimit(which, (wanted, hard))
-                changed.append(which)
-        return changed
+                found[which] = (wanted, hard)
+        return found
 
     def _write_oom(self, value: bytes) -> None:
         with suppress(OSError):  # a container may forbid it

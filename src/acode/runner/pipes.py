@@ -29,6 +29,19 @@ class Pipes:
             os.close(descriptor)
 
 
+class HandedPipes(Pipes):
+    """The ends to write to of somebody else's pipes."""
+
+    def __init__(self, stdout: int, stderr: int) -> None:
+        self.stdout = self.stdout_end = stdout
+        self.stderr = self.stderr_end = stderr
+
+    def close(self) -> None:
+        """Let go of both."""
+        os.close(self.stdout_end)
+        os.close(self.stderr_end)
+
+
 def read_available(descriptor: int) -> bytes:
     """What can be read without waiting."""
     try:

@@ -5,7 +5,9 @@ import os
 from typing import Final
 
 _libc = ctypes.CDLL(None, use_errno=True)
-_syscall = _libc.syscall
+# Keeps the interpreter's lock: these calls take less than it takes to get that back.
+_quick = ctypes.PyDLL(None, use_errno=True)
+_syscall = _quick.syscall
 _syscall.restype = ctypes.c_long
 
 _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 4, 38
@@ -30,7 +32,7 @@ def _checked(result: int) -> int:
 
 def prctl(option: int, value: int, more: int = 0) -> None:
     """Change something about the calling thread or its process."""
-    _checked(_libc.prctl(option, ctypes.c_ulong(value), ctypes.c_ulong(more), 0, 0))
+    _checked(_quick.prctl(option, ctypes.c_ulong(value), ctypes.c_ulong(more), 0, 0))
 
 
 def forbid_new_privileges() -> None:
@@ -51,7 +53,7 @@ def keep_capabilities(kept: int) -> None:
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
     low, high = kept & 0xFFFFFFFF, kept >> 32
     data = (ctypes.c_uint32 * 6)(low, low, 0, high, high, 0)
-    _checked(_libc.capset(header, data))
+    _checked(_quick.capset(header, data))
 
 
 def unshare(flags: int) -> None:

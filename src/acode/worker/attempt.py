@@ -7,8 +7,6 @@ from contextlib import suppress
 from functools import partial
 from math import inf
 
-from msgspec.structs import replace
-
 from acode.clock import Clock, ticks
 from acode.model.ending import (
     Ending,
@@ -30,6 +28,7 @@ from acode.policy.limits import walled
 from acode.runner.pipes import read_available
 from acode.runner.refusal import not_kept
 from acode.worker.bounds import Bounds
+from acode.worker.checks import Checks
 from acode.worker.course import Course
 from acode.worker.courses import course_of
 from acode.worker.hook import Hook, hook_of
@@ -37,6 +36,7 @@ from acode.worker.loop import Loop
 from acode.worker.messages import Assignment, Ended, Exceeded, Why, WorkerConfig
 from acode.worker.places import Shelves, checkpoint, fetch_checkpoint, keep_checkpoint
 from acode.worker.reports import Kept, Refused
+from acode.worker.stewards import Stewards
 from acode.worker.stopping import ending_of
 from acode.worker.warden import Warden
 
@@ -83,8 +83,7 @@ class Attempt:
         """How the last command ended."""
         self._over_at = 0
         """When the last command ended."""
-        self._checked = 0
-        self._checks: dict[str, int] = {}
+        self._checks = Checks(assignment.checks)
         self._is_collecting = False
         self._is_spent = False
         self._timeout_at = ticks() + assignment.timeout_seconds
@@ -94,17 +93,18 @@ class Attempt:
         self._claim: Failure | None = None
         """What an agent or a function itself says went wrong."""
 
-    def start(self, inherited: dict[str, str], strangers: set[int]) -> None:
+    def start(self, inherited: dict[str, str], stewards: Stewards) -> None:
         """Begin; a command that cannot be started ends at once."""
         task = self.assignment
         self._output.begin(task.task_id, task.number)
         if failure := refusal(task.argv, self._config.blocked_commands):
             self.on_refused(Refused(failure))
             return
-        fetch_checkpoint(task, self._config)
-        common = (task, self._config, self._shelves, inherited, strangers, self, self._bounds)
+        if task.number > 1:
+            fetch_checkpoint(task, self._config)
+        common = (task, self._config, self._shelves, inherited, stewards.pids, self, self._bounds)
         try:
-            self._course = course_of(common, self._loop)
+            self._course = course_of(common, self._loop, stewards)
         except OSError as error:  # not even a pipe
             self.on_refused(Refused(None, str(error)))
             return
@@ -116,7 +116,7 @@ class Attempt:
         """Write down what has come; says whether there was anything."""
         data = read_available(descriptor)
         if data:
-            hook = None if self._checked else self._hook
+            hook = None if self._checks.begun else self._hook
             self._write(tag, data if hook is None else hook.read(tag, data))
         return bool(data)
 
@@ -141,12 +141,12 @@ class Attempt:
     @property
     def _is_leaving(self) -> bool:
         """Whether an agent that has done its work is being ended."""
-        return self._hook is not None and self._hook.is_leaving and not self._checked
+        return self._hook is not None and self._hook.is_leaving and not self._checks.begun
 
     @property
     def _patience(self) -> float:
         """Until when an agent may go on like this."""
-        return inf if self._hook is None or self._checked else self._hook.deadline
+        return inf if self._hook is None or self._checks.begun else self._hook.deadline
 
     def on_time(self) -> None:
         """Do what is due."""
@@ -285,11 +285,11 @@ class Attempt:
         )
         if self._course is None:
             return
-        if self._checked:
+        if self._checks.begun:
             self._note_check()
         elif self._hook is not None:
             self._judge(self._hook)
-        if self._succeeded() and self._checked < len(self.assignment.checks):
+        if self._succeeded() and self._checks.has_more:
             self._check(self._course)
         else:
             self._is_collecting = True
@@ -307,15 +307,12 @@ class Attempt:
             self._last = ending
 
     def _check(self, course: Course) -> None:
-        check = self.assignment.checks[self._checked]
+        check = self._checks.begin()
         self.on_remark("I", f"{check.name}: {check.argv[-1]}")
-        self._checked += 1
-        course.run_check(self._checked - 1)
+        course.run_check(self._checks.begun - 1)
 
     def _note_check(self) -> None:
-        name = self.assignment.checks[self._checked - 1].name
-        code = self._last.code if isinstance(self._last, Exited) else -1
-        self._checks[name] = code
+        name, code = self._checks.note(self._last)
         self.on_remark("I" if code == 0 else "W", f"{name}: exit code {code}")
 
     def on_kept(self, kept: Kept) -> None:
@@ -364,7 +361,7 @@ class Attempt:
             branch=kept.branch,
             patch=kept.patch,
             push=kept.push,
-            checks=self._checks,
+            checks=self._checks.codes,
             agent=self._hook.run if self._hook else None,
             value=self._hook.value if self._hook else None,
             setback=setback,
@@ -379,10 +376,10 @@ class Attempt:
                 return not_kept(kept.problem)
         if self._claim is not None:
             return self._claim
-        if self._checked and ending is self._last and (failure := explain(ending)) is not None:
-            name = self.assignment.checks[self._checked - 1].name
-            return replace(failure, message=f"{name} failed: {failure.message}")
-        return None
+        if not self._checks.begun or ending is not self._last:
+            return None
+        failure = explain(ending)
+        return failure and self._checks.blame(failure)
 
     def clean(self) -> None:
         """Remove what the attempt no longer needs."""

@@ -7,6 +7,7 @@ from functools import partial
 
 import msgspec
 
+from acode.clock import ticks
 from acode.model.limits import AttemptLimits
 from acode.runner.cell import Cell
 from acode.runner.cgroup import remove_groups
@@ -17,6 +18,12 @@ from acode.worker.confining import Confining
 from acode.worker.messages import WorkerConfig
 
 NOTHING = Counters(0, 0, 0)
+CLOSED_SECONDS = 0.01
+"""A thread that ends needs microseconds. A short command is over before we look after it."""
+
+
+def _at_home() -> None:
+    """Without a group, commands are born where the worker lives."""
 
 
 class Bounds:
@@ -37,8 +44,11 @@ class Bounds:
         self._planned = Group(config.cgroup, config.id) if config.cgroup else None
         self._name = f"{config.run_dir}/cgroups/{config.id}"
         self._inheritance = Inheritance(config.limits)
-        self._limits = config.limits
+        self.limits = config.limits
+        """Those of the present attempt."""
         self._cell: Cell | None = None
+        self.closed_until: float | None = None
+        """When to reopen, unless the attempt is over before that."""
 
     def _make_group(self, group: Group) -> Group | None:
         try:
@@ -61,7 +71,7 @@ class Bounds:
 
     def begin(self, limits: AttemptLimits) -> None:
         """What is started from here on belongs to the next attempt."""
-        self._limits = limits
+        self.limits = limits
         self.prepare()
         if self.group is not None:
             self.enforced = self.group.hold_to(limits)
@@ -69,14 +79,24 @@ class Bounds:
 
     def spawn(self, confinement: Confinement | None, start: Callable[[], int]) -> int:
         """Start a command inside: it is there before its first instruction."""
-        start = partial(self.confining.spawn, confinement, start)
-        with self._inheritance.handed_down(self._limits):
-            if self.group is None or self._cell is None:
-                return start()
-            pid = self._cell.call(start)
-        if self._cell.trouble is not None:
+        with self._inheritance.handed_down(self.limits):
+            pid = self._start(confinement, start)
+        if self.group is not None and self._cell is not None and self._cell.trouble is not None:
             self._do_without(self._cell.trouble)
         return pid
+
+    def _start(self, confinement: Confinement | None, start: Callable[[], int]) -> int:
+        if confinement is not None:
+            self._cell = self._cell or Cell(_at_home)
+            self.closed_until = ticks() + CLOSED_SECONDS
+            return self.confining.spawn(confinement, start, self._cell)
+        return start() if self._cell is None else self._cell.call(start)
+
+    def reopen(self) -> None:
+        """Let others look at us again: whoever spawned the command is gone."""
+        if self.closed_until is not None:
+            self.closed_until = None
+            self.confining.reopen()
 
     def _do_without(self, error: OSError) -> None:
         """What was spawned lives where we do: a group that nobody is in says nothing."""
@@ -94,7 +114,7 @@ class Bounds:
         Giving up its rights comes after this.
         """
         inside = [self.group.enter] if self.group is not None else []
-        return [*inside, partial(bind_for_good, self._limits)]
+        return [*inside, partial(bind_for_good, self.limits)]
 
     def counted(self, *, is_over: bool = False) -> Counters:
         """What the kernel has done to the present attempt."""

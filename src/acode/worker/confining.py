@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 from acode.runner.airlock import Airlock
 from acode.runner.caches import cache_variables
+from acode.runner.cell import Cell
 from acode.runner.sandbox import (
     SHARED_MEMORY,
     Confinement,
@@ -63,16 +64,21 @@ class Confining:
             return cache_variables(self._cache, env) | env
         return env | {"PATH": readable_search_path(env.get("PATH", os.defpath), confinement)}
 
-    def spawn(self, confinement: Confinement | None, start: Callable[[], int]) -> int:
-        """Start a command inside."""
-        return start() if confinement is None else self._open(confinement).spawn(start)
+    def spawn(self, confinement: Confinement, start: Callable[[], int], cell: Cell) -> int:
+        """Start a command inside, from this cell."""
+        return self._open(confinement, cell).spawn(start)
 
-    def _open(self, confinement: Confinement) -> Airlock:
+    def reopen(self) -> None:
+        """Nothing of us is in reach of the command any more, or will be in a moment."""
+        if self._airlock is not None:
+            self._airlock.reopen()
+
+    def _open(self, confinement: Confinement, cell: Cell) -> Airlock:
         # Rules are for directories, not for their names: new ones of the same name need new rules.
-        at = (confinement, *map(_identity, confinement.writable))
+        at = (confinement, cell, *map(_identity, confinement.writable))
         if self._airlock is None or at != self._at:
             self.close()
-            self._airlock, self._at = Airlock(confinement), at
+            self._airlock, self._at = Airlock(confinement, cell), at
         return self._airlock
 
     def close(self) -> None:

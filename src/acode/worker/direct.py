@@ -68,7 +68,7 @@ class Direct:
         )
         env = self._bounds.confining.prepare(env, confinement)
         self._program = find_program(self._program, env)
-        directory = os.path.join(workspace, task.cwd or ".")
+        directory = os.path.join(workspace, task.cwd) if task.cwd else workspace
         words = (self._program, *task.argv[1:])
         self._listener.on_begin()
         return self._spawn(words, env, directory, confinement)

@@ -2,10 +2,7 @@
 
 import os
 import signal
-import socket
 from contextlib import suppress
-
-import msgspec
 
 from acode.model.ending import Usage
 from acode.runner.children import Tree
@@ -14,10 +11,12 @@ from acode.runner.tree import signal_below
 from acode.worker.bounds import Bounds
 from acode.worker.course import Listener
 from acode.worker.loop import Loop
-from acode.worker.messages import Assignment, WorkerConfig
+from acode.worker.messages import Assignment
 from acode.worker.places import Places, Shelves
 from acode.worker.reports import (
+    Begin,
     Collect,
+    Free,
     Gone,
     Kept,
     Leftovers,
@@ -26,14 +25,13 @@ from acode.worker.reports import (
     Refused,
     Remark,
     Report,
-    ReportReader,
     Run,
     Spent,
+    Started,
     Vanished,
     tell,
 )
-from acode.worker.steward import be_steward
-from acode.worker.wire import BrokenFrame
+from acode.worker.stewards import GONE, Hand, Stewards
 
 
 class Guided:
@@ -42,28 +40,26 @@ class Guided:
     def __init__(
         self,
         task: Assignment,
-        config: WorkerConfig,
         shelves: Shelves,
-        inherited: dict[str, str],
-        strangers: set[int],
         listener: Listener,
         bounds: Bounds,
         loop: Loop,
+        stewards: Stewards,
     ) -> None:
         self.pipes = Pipes()
         self._task = task
-        self._config = config
         self._shelves = shelves
-        self._inherited = inherited
-        self._strangers = strangers
         self._listener = listener
         self._bounds = bounds
         self._loop = loop
+        self._stewards = stewards
         self._pid = 0
-        self._wire: socket.socket | None = None
-        self._reader = ReportReader()
+        self._hand: Hand | None = None
         self._places: Places | None = None
         self._is_prepared = False
+        self._is_running = False
+        self._unheard: signal.Signals | None = None
+        """What was signalled while no command was there to hear it."""
         self._is_done = False
         """The steward only tidies up from here on, and nobody waits for it."""
         self._remains: Tree | None = None
@@ -71,41 +67,33 @@ class Guided:
         self._usage = Usage()
 
     def start(self) -> None:
-        """Fork the steward."""
-        ours, theirs = socket.socketpair()
+        """Find a steward and tell it to begin."""
         try:
             self._places = self._shelves.hand_out(self._task.task_id, self._task.number)
-            self._pid = os.fork()
+            hand = self._stewards.call(self._begin(self._places), self.pipes)
         except OSError as error:
-            ours.close()
-            theirs.close()
             self._is_done = True
             self._listener.on_refused(Refused(None, str(error)))
             return
-        if self._pid == 0:
-            be_steward(
-                self._task,
-                self._config,
-                self._places,
-                self._inherited,
-                self.pipes,
-                theirs,
-                self._bounds.steps(),
-            )
-        theirs.close()
-        self._wire = ours
-        self._loop.watch(ours.fileno(), self._hear)
+        self._hand, self._pid = hand, hand.pid
+        self._loop.watch(hand.wire.fileno(), self._hear)
+
+    def _begin(self, places: Places) -> Begin:
+        bounds = self._bounds
+        return Begin(
+            task=self._task,
+            suite=places.suite,
+            limits=bounds.limits,
+            is_grouped=bounds.group is not None,
+        )
 
     def _hear(self) -> None:
-        if self._wire is None:
+        if self._hand is None:
             return
         try:
-            data = self._wire.recv(1 << 16)
-            for report in self._reader.feed(data):
+            for report in self._hand.hear():
                 self._heed(report)
-        except (OSError, msgspec.MsgspecError, BrokenFrame):
-            data = b""
-        if not data:
+        except GONE:
             self._hang_up()  # it is gone; that it has died is a child's end, too
 
     def _heed(self, report: Report) -> None:
@@ -119,9 +107,14 @@ class Guided:
                 self._listener.on_refused(report)
             case Remark(tag, text):
                 self._listener.on_remark(tag, text)
+            case Started():
+                self._is_running = True
+                if self._unheard is not None:
+                    signal_below(self._pid, self._unheard)
             case Leftovers():
                 self._listener.on_strays()
             case Gone(status, usage, oom):
+                self._is_running = False
                 self._add(usage)
                 self._listener.on_over(status, oom=oom)
             case Vanished(why):
@@ -131,6 +124,9 @@ class Guided:
             case Kept():
                 self._is_done = True
                 self._listener.on_kept(report)
+            case Free():
+                if self._hand is not None:
+                    self._hand.is_free = True
 
     def _add(self, usage: Usage) -> None:
         self._usage = Usage(
@@ -139,15 +135,15 @@ class Guided:
         )
 
     def _order(self, order: Order) -> None:
-        if self._wire is not None:
+        if self._hand is not None:
             with suppress(OSError):  # its death is noticed elsewhere
-                tell(self._wire, order)
+                tell(self._hand.wire, order)
 
     def _hang_up(self) -> None:
-        if self._wire is not None:
-            self._loop.forget(self._wire.fileno())
-            self._wire.close()
-            self._wire = None
+        if self._hand is not None:
+            self._loop.forget(self._hand.wire.fileno())
+            self._hand.wire.close()
+            self._hand = None
 
     def run_check(self, place: int) -> None:
         """Run one of the task's checks."""
@@ -162,6 +158,8 @@ class Guided:
         if self._pid == 0:
             return
         signal_below(self._pid, number)
+        if not self._is_running and number in (signal.SIGTERM, signal.SIGKILL):
+            self._unheard = number
         # A steward that copies files by itself has no child that could be ended.
         if not self._is_prepared and number is signal.SIGTERM:
             os.kill(self._pid, number)
@@ -176,11 +174,11 @@ class Guided:
             self._hear()
             if not self._is_done:
                 self._remains = _remains()
-                signal_below(os.getpid(), signal.SIGKILL, self._strangers)
+                signal_below(os.getpid(), signal.SIGKILL, self._stewards.pids)
                 self._bury(self._remains)
 
     def _bury(self, remains: Tree) -> None:
-        if remains.reap(self._strangers) and not self._is_done:
+        if remains.reap(self._stewards.pids) and not self._is_done:
             self._is_done = True
             self._listener.on_lost("its steward died")
 
@@ -193,15 +191,16 @@ class Guided:
     def clean(self) -> None:
         """Let the steward tidy up by itself."""
         self.pipes.close()
-        if self._wire is not None:
-            # What it still has to say is of no interest; it ends when it has tidied up.
-            self._hang_up()
         if self._task.seat is not None:
             # Not by the steward: the next attempt may be at work there by then.
             self._shelves.empty_inside()
-        if self._pid:
-            self._strangers.add(self._pid)
+        if self._pid and self._hand is not None:
+            self._loop.forget(self._hand.wire.fileno())
+            self._stewards.dismiss(self._hand)
+        elif self._pid:
+            self._stewards.pids.add(self._pid)
         elif self._places is not None:
+            self._hang_up()
             self._shelves.take_back(self._places)
 
     @property

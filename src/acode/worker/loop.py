@@ -4,6 +4,7 @@ import os
 import select
 import signal
 from collections.abc import Callable
+from math import inf
 
 from acode.clock import ticks
 
@@ -39,7 +40,7 @@ class Loop:
 
     def run_once(self, deadline: float | None) -> None:
         """Wait until something happens or the deadline comes, and handle it."""
-        timeout = -1.0 if deadline is None else max(0.0, deadline - ticks())
+        timeout = -1.0 if deadline is None or deadline == inf else max(0.0, deadline - ticks())
         for descriptor, _ in self._poll.poll(timeout):
             # A handler may have closed what an earlier one of this round reported.
             if handler := self._handlers.get(descriptor):

@@ -6,8 +6,9 @@ import shutil
 import signal
 import socket
 from contextlib import suppress
+from math import inf
 
-from msgspec import convert
+from msgspec import Raw, convert
 from msgspec.structs import replace
 
 from acode.clock import Clock, SystemClock, ticks
@@ -39,8 +40,9 @@ from acode.worker.messages import (
 )
 from acode.worker.places import Shelves
 from acode.worker.spool import Spool
+from acode.worker.stewards import Stewards
 from acode.worker.tenure import TenureWatch, Urgency
-from acode.worker.wire import BrokenFrame, Frame, FrameReader, FrameType, pack, unpack
+from acode.worker.wire import BrokenFrame, Frame, FrameReader, FrameType, encode, pack, unpack
 
 ORPHAN_SECONDS = 60.0
 """How long a worker without a daemon waits for the next one, its attempt finished."""
@@ -79,8 +81,7 @@ class Worker:
         self._daemon: socket.socket | None = None
         self._reader = FrameReader()
         self._attempt: Attempt | None = None
-        self._stewards: set[int] = set()
-        """Those of earlier attempts, which still tidy up."""
+        self._stewards = Stewards(config, self._inherited, self._bounds, self._loop)
         self._tenure = TenureWatch()
         self._unacknowledged: Ended | None = None
         self._doubt_until: float | None = None
@@ -97,30 +98,43 @@ class Worker:
         self._loop.on_signal(signal.SIGTERM, self._on_terminate)
         self._say("I", f"worker started with pid {self._identity.pid}")
         while self._exit is None or self._attempt is not None:
-            self._loop.run_once(self._deadline())
-            self._on_time()
+            due = self._deadline()
+            self._loop.run_once(due)
+            if ticks() >= due:
+                self._on_time()
+            self._settle()
         self._leave()
         return self._exit.value
 
-    def _deadline(self) -> float | None:
-        times = [self._heartbeat_at if self._daemon else self._orphan_at]
-        dues: tuple[float | None, ...] = (self._doubt_until, self._prepare_at)
+    def _deadline(self) -> float:
+        alone_until = self._orphan_at if self._attempt is None else inf
+        due = self._heartbeat_at if self._daemon else alone_until
+        dues: tuple[float | None, ...] = (
+            self._doubt_until,
+            self._prepare_at,
+            self._bounds.closed_until,
+            self._stewards.deadline,
+        )
         if self._attempt is not None:
             dues += (self._attempt.deadline, self._tenure.deadline)
-        times += [due for due in dues if due is not None]
-        return min(times)
+        for other in dues:
+            if other is not None and other < due:
+                due = other
+        return due
 
     def _on_time(self) -> None:
         now = ticks()
         if self._prepare_at is not None and now >= self._prepare_at:
             self._prepare_at = None
             self._bounds.prepare()
+        if self._bounds.closed_until is not None and now >= self._bounds.closed_until:
+            self._bounds.reopen()
+        self._stewards.on_time()
         if self._attempt is not None:
             due = self._attempt.deadline
             if due is not None and now >= due:
                 self._attempt.on_time()
             self._heed_tenure(self._attempt)
-            self._settle()
         if self._daemon is not None and now >= self._heartbeat_at:
             self._send_heartbeat()
         elif self._daemon is None and self._attempt is None and now >= self._orphan_at:
@@ -286,15 +300,10 @@ class Worker:
     # What happens by itself.
 
     def _on_child(self) -> None:
-        self._forget_stewards()
+        self._stewards.reap()
         if self._attempt is not None:
             self._attempt.on_child()
             self._settle()
-
-    def _forget_stewards(self) -> None:
-        for pid in tuple(self._stewards):
-            if os.waitpid(pid, os.WNOHANG)[0]:
-                self._stewards.discard(pid)
 
     def _on_terminate(self) -> None:
         """Asked once: end the attempt gently. Asked again: at once."""
@@ -319,9 +328,11 @@ class Worker:
             if self._exit is ExitCode.CLEAN and _has_failed(ended):
                 self._exit = ExitCode.TASK_FAILED
         self._unacknowledged = ended
-        self._spool.keep(ended)
+        words = encode(ended)
+        self._spool.keep(words)
         self._orphan_at = ticks() + ORPHAN_SECONDS
-        self._send(FrameType.RESULT, ended.token, ended)
+        self._send(FrameType.RESULT, ended.token, Raw(words))
+        self._bounds.reopen()
         attempt.clean()
 
     def _is_in_doubt(self) -> bool:
@@ -335,7 +346,8 @@ class Worker:
 
     def _leave(self) -> None:
         deadline = ticks() + TIDY_SECONDS
-        while self._stewards and ticks() < deadline:
+        self._stewards.close()
+        while self._stewards.pids and ticks() < deadline:
             self._loop.run_once(deadline)
         self._say("I", f"worker stopped with exit code {self._exit}")
         self._disconnect()

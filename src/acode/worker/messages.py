@@ -225,12 +225,12 @@ class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def home(self) -> str:
         """Temporary directories, artifacts and checkpoints of this worker's attempts."""
-        return os.path.join(self.run_dir, "tmp", self.id)
+        return f"{self.agent_dir}/run/tmp/{self.id}"
 
     @property
     def live_checkpoints(self) -> str:
         """Where the checkpoint is of the task that this worker runs."""
-        return f"{self.home}/checkpoints"
+        return f"{self.agent_dir}/run/tmp/{self.id}/checkpoints"
 
     @property
     def inside(self) -> tuple[tuple[str, str], ...]:

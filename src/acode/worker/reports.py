@@ -1,5 +1,6 @@
 """What a worker and the steward of its attempt tell each other."""
 
+import os
 import socket
 from collections.abc import Iterator
 
@@ -7,7 +8,10 @@ import msgspec
 
 from acode.model.ending import Usage
 from acode.model.failure import Failure
+from acode.model.limits import AttemptLimits
 from acode.model.task import Push
+from acode.runner.pipes import Pipes
+from acode.worker.messages import Assignment
 from acode.worker.wire import BodyReader, wrap
 
 
@@ -21,6 +25,10 @@ class Refused(msgspec.Struct, frozen=True, tag=True):
     failure: Failure | None
     setback: str | None = None
     """Why the machine, not the task, is at fault."""
+
+
+class Started(msgspec.Struct, frozen=True, tag=True):
+    """A command runs: signals reach it from here on."""
 
 
 class Leftovers(msgspec.Struct, frozen=True, tag=True):
@@ -64,7 +72,22 @@ class Kept(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     """Why the result could not be kept."""
 
 
-Report = Prepared | Refused | Leftovers | Gone | Vanished | Spent | Remark | Kept
+class Free(msgspec.Struct, frozen=True, tag=True):
+    """Everything is tidied up, and nothing of the attempt is left in the steward: the last word."""
+
+
+Report = Prepared | Refused | Started | Leftovers | Gone | Vanished | Spent | Remark | Kept | Free
+
+
+class Begin(msgspec.Struct, frozen=True, tag=True, kw_only=True):
+    """Prepare the workspace of an attempt. What its commands write to travels along."""
+
+    task: Assignment
+    suite: str
+    """The directories of the attempt beside its workspace."""
+    limits: AttemptLimits
+    is_grouped: bool
+    """Whether its commands enter the worker's control group."""
 
 
 class Run(msgspec.Struct, frozen=True, tag=True):
@@ -79,7 +102,7 @@ class Collect(msgspec.Struct, frozen=True, tag=True):
     success: bool
 
 
-Order = Run | Collect
+Order = Begin | Run | Collect
 
 _encode = msgspec.msgpack.Encoder().encode
 _reports: msgspec.msgpack.Decoder[Report] = msgspec.msgpack.Decoder(Report)
@@ -89,6 +112,13 @@ _orders: msgspec.msgpack.Decoder[Order] = msgspec.msgpack.Decoder(Order)
 def tell(wire: socket.socket, message: Report | Order) -> None:
     """Send a message whole."""
     wire.sendall(wrap(_encode(message)))
+
+
+def send_begin(wire: socket.socket, begin: Begin, pipes: Pipes) -> None:
+    """Send the first order of an attempt, and with it the ends that its commands write to."""
+    data = wrap(_encode(begin))
+    sent = socket.send_fds(wire, [data], [pipes.stdout_end, pipes.stderr_end])
+    wire.sendall(data[sent:])
 
 
 class ReportReader:
@@ -107,6 +137,8 @@ class OrderReader:
     """The steward's ear: waits for the next order."""
 
     def __init__(self, wire: socket.socket) -> None:
+        self.ends: list[int] = []
+        """What the commands of the attempt write to."""
         self._wire = wire
         self._bodies = BodyReader()
         self._waiting: list[bytes] = []
@@ -114,8 +146,11 @@ class OrderReader:
     def next(self) -> Order | None:
         """The next order; None when the worker is gone."""
         while not self._waiting:
-            data = self._wire.recv(1 << 16)
+            data, ends, *_ = socket.recv_fds(self._wire, 1 << 16, 2)
             if not data:
                 return None
+            for end in ends:  # Python passes no flag on that would do this at once
+                os.set_inheritable(end, False)
+            self.ends += ends
             self._waiting += self._bodies.feed(data)
         return _orders.decode(self._waiting.pop(0))

@@ -17,7 +17,6 @@ ROOM_BYTES = 4096
 """Taken in advance, so that an ending finds room on a disk that is full by then."""
 
 _HEAD = struct.Struct(">II")
-_encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Ended).decode
 
 
@@ -29,9 +28,8 @@ class Spool:
         with suppress(OSError):  # not every file system can
             os.posix_fallocate(self._descriptor, 0, ROOM_BYTES)
 
-    def keep(self, ended: Ended) -> None:
-        """Write the ending over whatever was there."""
-        body = _encode(ended)
+    def keep(self, body: bytes) -> None:
+        """Write an ending, as it goes over the wire, over whatever was there."""
         try:
             os.pwrite(self._descriptor, _HEAD.pack(len(body), crc32(body)) + body, 0)
         except OSError:

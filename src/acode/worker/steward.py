@@ -1,7 +1,8 @@
 """The steward of an attempt: makes its workspace, runs its commands there, keeps what they left.
 
 A child of the worker and the subreaper of everything below it. It does one thing at a time and
-may take as long as it needs, because the worker goes on with its loop meanwhile.
+may take as long as it needs, because the worker goes on with its loop meanwhile. When it has
+tidied up it can do the next attempt, if nothing of the last one is left: no process, no mount.
 """
 
 import os
@@ -18,16 +19,19 @@ from acode.runner.artifacts import gather, keep_staged
 from acode.runner.children import Tree
 from acode.runner.container.seat import Seat
 from acode.runner.identity import identify
-from acode.runner.pipes import Pipes
+from acode.runner.pipes import HandedPipes, Pipes
 from acode.runner.process import fork_and_exec
 from acode.runner.refusal import not_startable
 from acode.runner.suite import remove
 from acode.runner.tree import become_subreaper, die_with_parent
+from acode.worker.bounds import Bounds
 from acode.worker.confining import Confining
-from acode.worker.messages import Assignment, WorkerConfig
+from acode.worker.messages import WorkerConfig
 from acode.worker.places import Places, checkpoint, environment, final_artifacts, find_program
 from acode.worker.reports import (
+    Begin,
     Collect,
+    Free,
     Gone,
     Kept,
     Leftovers,
@@ -37,10 +41,12 @@ from acode.worker.reports import (
     Remark,
     Report,
     Run,
+    Started,
     tell,
 )
 from acode.workspace.base import CommitText, Order, Workspace
 from acode.workspace.delivery import Parcel, deliver
+from acode.workspace.mounts import mount_table
 from acode.workspace.opening import open_workspace
 
 
@@ -49,19 +55,13 @@ class Interrupted(Exception):
 
 
 def be_steward(
-    task: Assignment,
-    config: WorkerConfig,
-    places: Places,
-    inherited: dict[str, str],
-    pipes: Pipes,
-    wire: socket.socket,
-    steps: Sequence[Callable[[], None]],
+    config: WorkerConfig, inherited: dict[str, str], bounds: Bounds, wire: socket.socket
 ) -> NoReturn:
     """Runs in the child of the worker and never returns."""
     code = 1
     try:
-        _settle_in(wire, pipes)
-        Steward(task, config, places, inherited, pipes, wire, steps).run()
+        _settle_in(wire)
+        _serve(config, inherited, bounds, wire)
         code = 0
     except OSError:
         pass  # the worker is gone, and so is whoever could be told
@@ -69,7 +69,7 @@ def be_steward(
         os._exit(code)
 
 
-def _settle_in(wire: socket.socket, pipes: Pipes) -> None:
+def _settle_in(wire: socket.socket) -> None:
     parent = os.getppid()
     die_with_parent(signal.SIGKILL)
     if os.getppid() != parent:
@@ -77,13 +77,47 @@ def _settle_in(wire: socket.socket, pipes: Pipes) -> None:
     become_subreaper()
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    signal.signal(signal.SIGTERM, _interrupt)
+    _expect_interruption()
     # The worker's sockets and logs are its own.
-    kept = {0, 1, 2, wire.fileno(), pipes.stdout_end, pipes.stderr_end}
+    kept = {0, 1, 2, wire.fileno()}
     for name in os.listdir("/proc/self/fd"):
         if int(name) not in kept:
             with suppress(OSError):  # the one that read the list
                 os.close(int(name))
+
+
+def _serve(
+    config: WorkerConfig, inherited: dict[str, str], bounds: Bounds, wire: socket.socket
+) -> None:
+    """One attempt after the other, as long as each leaves nothing behind."""
+    mounts = mount_table()
+    orders = OrderReader(wire)
+    while isinstance(begin := orders.next(), Begin):
+        pipes = HandedPipes(*orders.ends)
+        bounds.limits = begin.limits
+        if not begin.is_grouped:
+            bounds.group = None
+        steward = Steward(begin, config, inherited, pipes, wire, orders, bounds.steps())
+        if not steward.run() or _has_children() or mount_table() != mounts:
+            return
+        pipes.close()
+        orders.ends.clear()
+        _expect_interruption()
+        tell(wire, Free())
+
+
+def _has_children() -> bool:
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def _expect_interruption() -> None:
+    """From here on we may be asked to end, which is heeded once there is something to end."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM,))
+    signal.signal(signal.SIGTERM, _interrupt)
 
 
 def _interrupt(_number: int, _frame: object) -> None:
@@ -95,31 +129,32 @@ class Steward:
 
     def __init__(
         self,
-        task: Assignment,
+        begin: Begin,
         config: WorkerConfig,
-        places: Places,
         inherited: dict[str, str],
         pipes: Pipes,
         wire: socket.socket,
+        orders: OrderReader,
         steps: Sequence[Callable[[], None]],
     ) -> None:
-        self._task = task
+        self._task = begin.task
+        self._places = Places(begin.suite)
         self._config = config
-        self._places = places
         self._inherited = inherited
         self._pipes = pipes
         self._wire = wire
+        self._orders = orders
         self._steps = steps
         """What a child does before it becomes a command."""
-        self._orders = OrderReader(wire)
 
-    def run(self) -> None:
-        """Everything, in order."""
+    def run(self) -> bool:
+        """Everything, in order; whether it went so well that we are as we were before."""
         workspace = self._prepare()
         if workspace is not None:
             self._obey(workspace)
             workspace.close()
         remove(self._places.suite)
+        return workspace is not None
 
     def _tell(self, report: Report) -> None:
         tell(self._wire, report)
@@ -127,6 +162,7 @@ class Steward:
     def _prepare(self) -> Workspace | None:
         workspace: Workspace | None = None
         try:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,))
             workspace = open_workspace(self._order())
             self._hand_over(workspace)
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -221,6 +257,7 @@ class Steward:
             failure = not_startable(program, cwd, error)
             self._tell(Refused(failure, None if failure else str(error)))
             return
+        self._tell(Started())
         self._wait_for(Tree(pid))
 
     def _execute_inside(

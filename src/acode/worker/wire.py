@@ -40,7 +40,7 @@ class BrokenFrame(AcodeError):
     code = "IPC_FAILURE"
 
 
-_encode = msgspec.msgpack.Encoder().encode
+encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Frame).decode
 
 P = TypeVar("P")
@@ -48,7 +48,8 @@ P = TypeVar("P")
 
 def pack(kind: FrameType, id_: str, timestamp: int, payload: Any) -> bytes:
     """A frame as bytes."""
-    return wrap(_encode(Frame(kind, id_, timestamp, msgspec.Raw(_encode(payload)))))
+    body = payload if type(payload) is msgspec.Raw else msgspec.Raw(encode(payload))
+    return wrap(encode(Frame(kind, id_, timestamp, body)))
 
 
 def unpack(frame: Frame, shape: type[P]) -> P:

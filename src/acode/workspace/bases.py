@@ -8,24 +8,26 @@ from contextlib import suppress
 from acode.errors import WorkspaceFailed
 from acode.workspace.checkout import check_out, settle
 from acode.workspace.copying import copy_index
+from acode.workspace.entry import begin
 from acode.workspace.files import ensure_directory
 from acode.workspace.removal import discard, remove
 from acode.workspace.state import State
 
 FOLDER = ".bases"
 MOST_SPARES = 8
-"""Copies of the index that lie ready; a copy is a good part of what a hand-out costs."""
+"""Entries that lie ready; the copy of the index in each is a good part of what a hand-out costs."""
 
 
 class Base:
     """A shared checkout in use. While the lock is held nobody drops it; a crash lets it go."""
 
-    def __init__(self, directory: str, lock: int) -> None:
+    def __init__(self, directory: str, commit: str, lock: int) -> None:
         self._directory = directory
+        self._commit = commit
         self.tree = os.path.join(directory, "tree")
         self.index = os.path.join(directory, "index")
         self.made = os.path.join(directory, "made")
-        self._spares = os.path.join(directory, "spares")
+        self._spares = os.path.join(directory, "entries")
         self._lock = lock
 
     def lend_index(self, target: str) -> None:
@@ -36,7 +38,7 @@ class Base:
             copy_index(self.index, target)
 
     def give_spare(self, target: str) -> None:
-        """Move a copy of the index to its only user, if one lies ready."""
+        """Move an entry that was begun ahead to its only user, if one lies ready."""
         with suppress(FileNotFoundError):
             for name in os.listdir(self._spares):
                 with suppress(FileNotFoundError):  # somebody else was faster
@@ -44,13 +46,14 @@ class Base:
                     return
 
     def make_spare(self) -> None:
-        """Lay a copy of the index ready for somebody later, if there is room for it."""
+        """Begin an entry for somebody later, if there is room for it."""
         name = os.urandom(6).hex()
         draft = os.path.join(self._directory, f".spare-{name}")
         try:
             ensure_directory(self._spares)
             if settle(self.index) and len(os.listdir(self._spares)) < MOST_SPARES:
-                copy_index(self.index, draft)
+                os.mkdir(draft)
+                begin(draft, self._commit, self.index)
                 os.rename(draft, os.path.join(self._spares, name))
         except OSError:
             remove(draft)
@@ -65,8 +68,11 @@ def hold(state: State) -> Base:
     """The shared checkout of a workspace's commit; whoever needs it first makes it."""
     folder = os.path.join(state.base_dir, FOLDER)
     directory = os.path.join(folder, state.record.key)
-    ensure_directory(folder)
-    lock = _lock(f"{directory}.lock", fcntl.LOCK_SH)
+    try:
+        lock = _lock(f"{directory}.lock", fcntl.LOCK_SH)
+    except FileNotFoundError:
+        ensure_directory(folder)
+        lock = _lock(f"{directory}.lock", fcntl.LOCK_SH)
     if not os.path.isdir(directory):
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not os.path.isdir(directory):
@@ -77,7 +83,7 @@ def hold(state: State) -> Base:
                 raise
         fcntl.flock(lock, fcntl.LOCK_SH)
     os.utime(lock)
-    return Base(directory, lock)
+    return Base(directory, state.record.base, lock)
 
 
 def hold_existing(state: State) -> Base:
@@ -85,7 +91,7 @@ def hold_existing(state: State) -> Base:
     directory = os.path.join(state.base_dir, FOLDER, state.record.key)
     lock = _lock(f"{directory}.lock", fcntl.LOCK_SH)
     if os.path.isdir(directory):
-        return Base(directory, lock)
+        return Base(directory, state.record.base, lock)
     os.close(lock)
     raise WorkspaceFailed(f"{directory} is gone, and what was changed cannot be told without it")
 

@@ -8,6 +8,7 @@ import hashlib
 import os
 import re
 import shutil
+from functools import lru_cache
 
 import msgspec
 
@@ -101,8 +102,13 @@ def signature(repository: Repository) -> str:
         "/etc/gitconfig",
     )
     info = (os.path.join(repository.common, "info", name) for name in ("exclude", "attributes"))
-    texts = [repository.common, *(_about_files(read_text(path)) for path in settings)]
-    texts += map(read_text, info)
+    return _digest(repository.common, tuple(map(read_text, settings)), tuple(map(read_text, info)))
+
+
+@lru_cache(maxsize=4)
+def _digest(common: str, settings: tuple[str, ...], info: tuple[str, ...]) -> str:
+    """A pure function of what was read, and mostly the same as the last time."""
+    texts = (common, *map(_about_files, settings), *info)
     return hashlib.blake2b(os.fsencode("\0".join(texts)), digest_size=6).hexdigest()
 
 

@@ -55,36 +55,46 @@ def new_name(task_id: str) -> str:
     return f"acode-{task_id}-{os.urandom(4).hex()}"
 
 
-class Index(NamedTuple):
-    """The index of a tree, of which the task gets a copy."""
+class Draft(NamedTuple):
+    """What an entry is made from."""
 
-    path: str
+    index_file: str
+    """The index of the tree, of which the task gets a copy."""
     spare: str
-    """A copy that was made ahead, if there is one."""
+    """An entry that was begun ahead, if there is one."""
 
-    def give(self, target: str) -> None:
-        """The copy that was made ahead, or one that is made now."""
+    def become(self, place: str, commit: str) -> None:
+        """The one that was begun ahead, or one that is begun now."""
         try:
-            os.rename(self.spare, target)
+            os.rename(self.spare, place)
         except OSError:  # there is none, or it is on another file system
-            copy_index(self.path, target)
+            os.mkdir(place)
+            begin(place, commit, self.index_file)
 
 
-def register(repository: Repository, entry: Entry, tree: str, commit: str, index: Index) -> None:
+def begin(place: str, commit: str, index: str) -> None:
+    """What all entries of trees of a commit have in common."""
+    write_text(f"{place}/HEAD", f"{commit}\n")
+    write_text(f"{place}/commondir", "../..\n")
+    copy_index(index, f"{place}/index")
+
+
+def register(repository: Repository, entry: Entry, tree: str, commit: str, draft: Draft) -> None:
     """Make a tree a worktree: detached at a commit, and locked so that no prune takes it."""
-    draft = os.path.join(_own_place(entry.common), f"new-{entry.name}")
-    if os.path.isdir(os.path.join(entry.common, "reftable")):
-        _add_by_git(repository, entry, draft, commit)
+    place = f"{_own_place(entry.common)}/new-{entry.name}"
+    if os.path.isdir(f"{entry.common}/reftable"):
+        _add_by_git(repository, entry, place, commit)
         write_text(f"{entry.path}/gitdir", f"{tree}/.git\n")
-        index.give(f"{entry.path}/index")
+        copy_index(draft.index_file, f"{entry.path}/index")
     else:
-        os.mkdir(draft)
-        write_text(f"{draft}/HEAD", f"{commit}\n")
-        write_text(f"{draft}/commondir", "../..\n")
-        write_text(f"{draft}/gitdir", f"{tree}/.git\n")
-        write_text(f"{draft}/locked", f"{entry.reason}\n")
-        index.give(f"{draft}/index")
-        _move_into_place(draft, entry.path)
+        draft.become(place, commit)
+        write_text(f"{place}/gitdir", f"{tree}/.git\n")
+        write_text(f"{place}/locked", f"{entry.reason}\n")
+        _move_into_place(place, entry.path)
+
+
+def point_to(entry: Entry, tree: str) -> None:
+    """Tell git in a tree where its entry is."""
     write_text(f"{tree}/.git", f"gitdir: {entry.path}\n")
 
 

@@ -2,6 +2,9 @@
 
 import os
 
+_MOST = 1 << 14
+"""More than small files hold."""
+
 
 def ensure_directory(path: str) -> None:
     """Make a directory that nearly always is there already."""
@@ -13,10 +16,17 @@ def read_bytes(path: str) -> bytes:
     """What a file holds."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        size = os.fstat(descriptor).st_size
-        return os.read(descriptor, max(size, 1))
+        data = os.read(descriptor, _MOST)
+        return data if len(data) < _MOST else data + _rest(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _rest(descriptor: int) -> bytes:
+    parts = []
+    while part := os.read(descriptor, _MOST):
+        parts.append(part)
+    return b"".join(parts)
 
 
 def read_text(path: str) -> str:

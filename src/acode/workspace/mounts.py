@@ -14,8 +14,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 # Looked up once, before any fork.
 _unshare, _mount_call, _umount = _libc.unshare, _libc.mount, _libc.umount2
 
-_entered: set[int] = set()
-"""Processes that have a mount namespace of their own: this one, once it has entered."""
+_entered: dict[int, bool] = {}
+"""Processes that have a mount namespace of their own: this one, once it has entered; and whether
+with all rights of the machine."""
 
 
 def enter_namespace() -> None:
@@ -26,7 +27,7 @@ def enter_namespace() -> None:
         _enter_user_namespace()
     # What others mount from now on is still seen here; what we mount stays here.
     _mount("none", "/", "", _MS_REC | _MS_SLAVE, "")
-    _entered.add(os.getpid())
+    _entered[os.getpid()] = _is_initial_namespace()
 
 
 def _enter_user_namespace() -> None:
@@ -43,14 +44,14 @@ def _enter_user_namespace() -> None:
 
 
 def mount_overlay(lower: str, upper: str, work: str, point: str) -> None:
-    """Show a directory that cannot be changed with changes on top."""
+    """Show a directory that cannot be changed with changes on top, in the namespace entered."""
     paths = {"lowerdir": lower, "upperdir": upper, "workdir": work}
     # By descriptor: no path is too long, and none needs its commas and colons escaped.
     opened = {name: os.open(path, os.O_PATH | os.O_CLOEXEC) for name, path in paths.items()}
     try:
         options = [f"{name}=/proc/self/fd/{fd}" for name, fd in opened.items()]
         # Directories can be renamed only where redirects can be written down.
-        options.append("redirect_dir=on" if _is_initial_namespace() else "userxattr")
+        options.append("redirect_dir=on" if _entered[os.getpid()] else "userxattr")
         _mount("acode", point, "overlay", 0, ",".join(options))
     finally:
         for descriptor in opened.values():
@@ -81,6 +82,14 @@ def mounts_below(path: str) -> list[str]:
         points = [_plain(line.split(b" ")[4]) for line in file]
     found = [point for point in points if point == real or point.startswith(f"{real}/")]
     return sorted(found, key=len, reverse=True)
+
+
+def mount_table() -> list[list[bytes]]:
+    """What is mounted where in our namespace, as it can be compared with another moment's."""
+    with open("/proc/self/mountinfo", "rb") as file:
+        # Numbers, order and ways of sharing change with the namespace; device, root, place and
+        # mode stay.
+        return sorted(line.split(b" ")[2:6] for line in file)
 
 
 def _plain(point: bytes) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from acode.errors import AcodeError, DiskFull, InvalidTask, WorkspaceFailed
 from acode.workspace.base import Order, Workspace
 from acode.workspace.conventions import signature
-from acode.workspace.entry import Index, new_name, register
+from acode.workspace.entry import Draft, new_name, register
 from acode.workspace.files import ensure_directory
 from acode.workspace.including import bring_along
 from acode.workspace.overlay import Overlay, works
@@ -78,8 +78,9 @@ def _open_worktree(order: Order, repository: Repository, base: str) -> Worktree:
     try:
         source.fill(state)
         bring_along(state)
-        ensure_directory(os.path.join(state.tree, repository.inside))
-        register(repository, state.entry, state.tree, base, Index(state.index, state.spare))
+        if repository.inside:
+            ensure_directory(os.path.join(state.tree, repository.inside))
+        register(repository, state.entry, state.tree, base, Draft(state.index, state.spare))
         state.mark_opened()
     except BaseException:
         source.release(state, reuse=False)

@@ -6,10 +6,11 @@ process. The layer with the changes is an ordinary directory, so nothing is lost
 
 import os
 from contextlib import suppress
+from functools import cache
 
 from acode.errors import WorkspaceFailed
 from acode.workspace.bases import FOLDER, Base, hold, hold_existing
-from acode.workspace.entry import unregister
+from acode.workspace.entry import point_to, unregister
 from acode.workspace.files import ensure_directory, write_bytes
 from acode.workspace.layer import changed_paths
 from acode.workspace.mounts import enter_namespace, mount_overlay, mounts_below, unmount
@@ -35,6 +36,7 @@ class Overlay:
             os.link(base.made, state.made)
             for directory in (state.path("upper"), state.path("work"), state.tree):
                 os.mkdir(directory)
+            point_to(state.entry, state.path("upper"))
             self._mount(state, base)
         except BaseException:
             base.let_go()
@@ -82,6 +84,7 @@ class Overlay:
             base.let_go()
 
 
+@cache
 def works(base_dir: str, boot_id: str) -> bool:
     """Whether such mounts can be made here; tried once, then remembered until the next boot."""
     folder = os.path.join(base_dir, FOLDER)

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from acode.workspace.checkout import check_out
-from acode.workspace.entry import unregister
+from acode.workspace.entry import point_to, unregister
 from acode.workspace.removal import discard
 from acode.workspace.state import State
 
@@ -14,7 +14,10 @@ class Source(Protocol):
     name: str
 
     def fill(self, state: State) -> None:
-        """Make the tree, its trusted index, and the account of how it was made."""
+        """Make the tree, its trusted index, and the account of how it was made.
+
+        The tree points to its entry, which is still to come.
+        """
         ...
 
     def attach(self, state: State) -> None:
@@ -39,6 +42,7 @@ class Plain:
         """Check out all files."""
         record = state.record
         check_out(record.repository, record.base, state.tree, state.directory)
+        point_to(state.entry, state.tree)
 
     def attach(self, state: State) -> None:
         """The tree is there for everybody."""

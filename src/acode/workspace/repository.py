@@ -64,8 +64,8 @@ def find_repository(project_root: str) -> Repository | None:
     while True:
         git_dir = _git_dir(here)
         if git_dir is not None:
-            inside = os.path.relpath(root, here)
-            return Repository(here, git_dir, _common(git_dir), "" if inside == "." else inside)
+            inside = root[len(here) :].lstrip("/")
+            return Repository(here, git_dir, _common(git_dir), inside)
         above = os.path.dirname(here)
         if above == here:
             return None

@@ -59,7 +59,7 @@ class State:
 
     @property
     def spare(self) -> str:
-        """A copy of the index that was made ahead, if there was one: the task gets it."""
+        """An entry that was begun ahead, if there was one: the task gets it."""
         return self.path("spare")
 
     @property
@@ -106,7 +106,10 @@ class State:
         # Its name says whose it is, because it may hold no record yet.
         name = f"{DRAFT}{self.entry.reason}:{self.entry.name}"
         draft = os.path.join(os.path.dirname(self.directory), name)
-        os.makedirs(draft)
+        try:
+            os.mkdir(draft)
+        except FileNotFoundError:
+            os.makedirs(draft)
         write_bytes(f"{draft}/record", msgspec.json.encode(self.record))
         os.rename(draft, self.directory)
 

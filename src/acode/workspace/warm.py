@@ -9,7 +9,7 @@ import msgspec
 from acode.errors import AcodeError
 from acode.workspace.checkout import notes_on, settle, slot
 from acode.workspace.conventions import Made, read_made
-from acode.workspace.entry import unregister
+from acode.workspace.entry import point_to, unregister
 from acode.workspace.files import write_bytes
 from acode.workspace.plain import Plain
 from acode.workspace.removal import discard, remove
@@ -92,6 +92,7 @@ def _hand_out(state: State) -> None:
     made = read_made(state.made)
     if made.commit != state.record.base:
         _bring_to(state, made)
+    point_to(state.entry, state.tree)
 
 
 def _bring_to(state: State, made: Made) -> None:

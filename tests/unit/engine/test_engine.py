@@ -298,3 +298,12 @@ async def test_a_daemon_that_is_about_to_leave_says_so(tmp_path: Path) -> None:
     daemon._stopping.set()
     with pytest.raises(PoolNotRunning):
         await daemon._status({})
+
+
+@pytest.mark.req("forge-25")
+@pytest.mark.parametrize(("heartbeats_ms", "rest"), [(10_000, 10.0), (60_000, 30.0)])
+async def test_heartbeats_are_looked_at_every_thirty_seconds_at_least(
+    stage: Stage, heartbeats_ms: int, rest: float
+) -> None:
+    stage.configure(workers={"heartbeatIntervalMs": heartbeats_ms})
+    assert await stage.engine.pool.watch_health() == rest

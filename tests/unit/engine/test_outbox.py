@@ -79,6 +79,23 @@ async def test_what_comes_while_the_disk_is_busy_waits_for_its_next_turn() -> No
     assert disk.waits == 2, "what came together waits together"
 
 
+async def test_with_a_pause_what_comes_soon_after_waits_together() -> None:
+    disk = Disk()
+    disk.is_done.set()
+    desk = Desk(disk)
+    desk.outbox.pause = 3600.0
+    desk.outbox.put(notes(1))
+    await turns()
+    assert desk.told == notes(1), "the first is told at once"
+    for number in (2, 3):
+        desk.outbox.put(notes(number))
+        await turns()
+    assert (desk.told, disk.waits) == (notes(1), 1)
+    await desk.outbox.close()
+    assert desk.told == notes(1, 2, 3)
+    assert disk.waits == 2
+
+
 async def test_where_a_commit_is_final_it_is_told_at_once() -> None:
     desk = Desk(Disk(settles_later=False))
     desk.outbox.put(notes(1))

@@ -295,7 +295,7 @@ import sys
 from acode.observe.log import LogFile
 from acode.observe.logformat import Context
 
-log = LogFile(sys.argv[1], Context("01W", "01T", 1), max_bytes=1_000, max_files=200)
+log = LogFile(sys.argv[1], Context("01W", "01T", 1), max_bytes=1_000, max_files=1_000)
 for number in range(6_000):
     log.write("O", b"%d\\n" % number, 1_700_000_000_000)
 log.close()

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from acode.policy.blocked import blocked, is_watched
 from acode.policy.blocked.rules import RULES
-from acode.policy.blocked.walk import Blocked
+from acode.policy.blocked.walk import Blocked, Walk
 from acode.policy.blocked.wrappers import _VALUED, SHELLS, TEXT_FIRST, TEXT_OPTIONS
+from acode.policy.shell.meaning import Scope
 from tests.unit.policy.spellings import DANGEROUS, HARMLESS
 
 
@@ -95,6 +96,21 @@ def test_nesting_without_end_is_refused() -> None:
 def test_the_quick_look_knows_every_program_that_the_thorough_one_does() -> None:
     names = {*RULES, *_VALUED, *SHELLS, *TEXT_FIRST, *TEXT_OPTIONS, "env", "mkfs.ext4", "python3"}
     assert not [name for name in names if not is_watched(name)]
+
+
+COMMANDS = ["echo", "cat", "rm", "-rf", "/", "|", ";", "&", "a", "1", "=", "etc"]
+ARROWS = [">", ">>", "<", "<>", "<<", "&>", "2>", ">|", ">&"]
+TARGETS = ["x.txt", "/dev/sda", "/dev//sda", "/dev/null", "/etc/passwd", "../dev/sda", "dev/sda"]
+TARGETS += ["/etc/../dev/sda", "/proc/sysrq-trigger", "/dev/null/../sda"]
+PIECES = st.sampled_from([*COMMANDS, *ARROWS, *TARGETS])
+
+
+@given(st.lists(st.tuples(PIECES, st.sampled_from(["", " "]))))
+def test_the_quick_look_lets_nothing_pass_that_the_thorough_one_refuses(
+    pieces: list[tuple[str, str]],
+) -> None:
+    argv = ("/bin/sh", "-c", "".join(f"{piece}{gap}" for piece, gap in pieces))
+    assert blocked(argv) or not Walk(()).words(argv, Scope())
 
 
 QUOTES = st.sampled_from(["{}", "'{}'", '"{}"', "\\{}", "$'{}'"])

@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -434,6 +435,61 @@ def test_a_cell_raises_what_its_function_raises_and_goes_on() -> None:
         cell.call(lambda: 1 // 0)
     assert cell.call(lambda: 7) == 7
     cell.close()
+
+
+def test_a_thread_that_was_spent_is_gone_and_the_cell_stays() -> None:
+    cell = Cell(lambda: None)
+    resident = cell.call(threading.get_native_id)
+    threads = len(os.listdir("/proc/self/task"))
+    spent = [cell.spend(threading.get_native_id) for _ in range(3)]
+    assert resident not in spent
+    cell.bury()
+    assert not any(os.path.exists(f"/proc/self/task/{each}") for each in spent)
+    assert len(os.listdir("/proc/self/task")) == threads
+    cell.close()
+    assert len(os.listdir("/proc/self/task")) == threads - 1
+
+
+def test_a_spent_thread_ends_whatever_its_function_raises() -> None:
+    cell = Cell(lambda: None)
+    ids: list[int] = []
+
+    def fail() -> None:
+        ids.append(threading.get_native_id())
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        cell.spend(fail)
+    cell.bury()
+    assert not os.path.exists(f"/proc/self/task/{ids[0]}")
+    assert cell.call(lambda: 7) == 7
+    cell.close()
+
+
+def test_a_cell_that_can_start_no_thread_refuses_and_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cell = Cell(lambda: None)
+    resident = cell.call(threading.get_native_id)
+
+    def refuse(*_: object) -> int:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("_thread.start_new_thread", refuse)
+        with pytest.raises(OSError, match="no thread"):
+            cell.spend(lambda: pytest.fail("nobody could call it"))
+    assert cell.call(threading.get_native_id) == resident
+    cell.close()
+
+
+@v1
+def test_threads_that_are_spent_live_in_the_group_too(group: Group, cell: Cell) -> None:
+    def groups() -> str:
+        return Path("/proc/thread-self/cgroup").read_text(encoding="utf-8")
+
+    for _ in range(3):
+        assert cell.spend(groups).count("acode-worker-") == len(group.directories)
 
 
 def test_a_cell_that_cannot_settle_in_says_so_and_works_outside() -> None:

@@ -1,5 +1,6 @@
 """Rights that are given up, each in a child of its own."""
 
+import ctypes
 import errno
 import os
 import socket
@@ -13,6 +14,7 @@ import pytest
 
 from acode.runner import landlock, namespaces
 from acode.runner.airlock import Airlock
+from acode.runner.cell import Cell
 from acode.runner.landlock import ALL_WRITES, READ, WRITE, Ruleset, missing
 from acode.runner.sandbox import Confinement
 from acode.runner.syscalls import forbid_new_privileges
@@ -95,26 +97,65 @@ def spawned(airlock: Airlock, script: str) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(airlock.spawn(spawn), 0)[1])
 
 
-def test_who_spawns_through_an_airlock_stays_free(tmp_path: Path) -> None:
+def is_dumpable() -> bool:
+    return bool(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))
+
+
+@pytest.fixture
+def cell() -> Iterator[Cell]:
+    cell = Cell(lambda: None)
+    yield cell
+    cell.close()
+
+
+def test_who_spawns_through_an_airlock_stays_free(tmp_path: Path, cell: Cell) -> None:
     inside, outside = tmp_path / "in", tmp_path / "out"
     inside.mkdir()
     outside.mkdir()
-    airlock = Airlock(Confinement(level="write", writable=(str(inside),)))
-    threads = set(os.listdir("/proc/self/task"))
+    airlock = Airlock(Confinement(level="write", writable=(str(inside),)), cell)
+    threads = len(os.listdir("/proc/self/task"))
     for _ in range(3):
         assert spawned(airlock, f"echo x > {inside}/file") == 0
         assert spawned(airlock, f"echo x > {outside}/file 2> /dev/null") != 0
         (outside / "ours").write_text("x")
-    assert set(os.listdir("/proc/self/task")) == threads
+    assert not is_dumpable(), "somebody confined may still be here"
+    airlock.reopen()
+    assert is_dumpable()
+    assert len(os.listdir("/proc/self/task")) == threads
     assert spawned(airlock, "kill -0 $PPID 2> /dev/null") != 0
     assert spawned(airlock, "cat /proc/$PPID/environ > /dev/null 2>&1") != 0
+    airlock.reopen()
     airlock.close()
 
 
-def test_a_command_that_is_not_there_is_an_error_as_ever(tmp_path: Path) -> None:
-    airlock = Airlock(Confinement(level="write", writable=(str(tmp_path),)))
+class Watched(Cell):
+    """Notes whether others could look at us while somebody confined was waited for."""
+
+    def __init__(self) -> None:
+        self.was_dumpable: list[bool] = []
+        super().__init__(lambda: None)
+
+    def bury(self) -> None:
+        self.was_dumpable.append(is_dumpable())
+        super().bury()
+
+
+def test_nobody_may_look_at_us_before_who_spawned_is_gone(tmp_path: Path) -> None:
+    cell = Watched()
+    airlock = Airlock(Confinement(level="write", writable=(str(tmp_path),)), cell)
+    assert spawned(airlock, "true") == 0
+    airlock.reopen()
+    assert cell.was_dumpable == [False]
+    assert is_dumpable()
+    airlock.close()
+    cell.close()
+
+
+def test_a_command_that_is_not_there_is_an_error_as_ever(tmp_path: Path, cell: Cell) -> None:
+    airlock = Airlock(Confinement(level="write", writable=(str(tmp_path),)), cell)
     with pytest.raises(FileNotFoundError):
         airlock.spawn(lambda: os.posix_spawn("/not/there", ["x"], {}))
+    airlock.reopen()
     airlock.close()
 
 

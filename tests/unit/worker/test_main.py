@@ -3,7 +3,7 @@
 import os
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import pytest
 from acode.clock import SystemClock
 from acode.model.ending import Exited
 from acode.sockets import connect, listen
-from acode.worker import spool
+from acode.worker import main, spool
 from acode.worker.exits import ExitCode
 from acode.worker.main import work
 from acode.worker.messages import Action, Assignment, Control, Ended, Heartbeat, WorkerConfig
@@ -26,10 +26,22 @@ def be_a_worker(config: WorkerConfig, path: str) -> None:
     raise SystemExit(work(config, listen(path)))
 
 
+def be_forsaken(config: WorkerConfig, path: str) -> None:
+    """Be a worker whose daemon is overdue as soon as it is gone."""
+
+    class Forsaken(main.Worker):
+        def _on_daemon_gone(self) -> None:
+            super()._on_daemon_gone()
+            self._orphan_at = 0.0
+
+    main.Worker = Forsaken  # type: ignore[misc]
+    be_a_worker(config, path)
+
+
 class Worker:
     """A worker process and the wire to it."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, be: Callable[[WorkerConfig, str], None] = be_a_worker) -> None:
         agent = root / ".agent"
         for folder in ("workers", "spool", "tmp", "checkpoints"):
             (agent / "run" / folder).mkdir(parents=True)
@@ -45,9 +57,7 @@ class Worker:
             log_max_files=2,
         )
         self._path = str(agent / "run" / "workers" / f"{ID}.sock")
-        self.process = get_context("forkserver").Process(
-            target=be_a_worker, args=(self.config, self._path)
-        )
+        self.process = get_context("forkserver").Process(target=be, args=(self.config, self._path))
         self.process.start()
         self.call()
 
@@ -177,6 +187,28 @@ def test_a_worker_that_leaves_after_a_failed_task_says_so(worker: Worker, tmp_pa
     (tmp_path / "go").touch()
     worker.process.join(60)
     assert worker.process.exitcode == ExitCode.TASK_FAILED == 1
+
+
+def test_a_worker_whose_daemon_is_long_gone_waits_for_its_attempt_asleep(tmp_path: Path) -> None:
+    worker = Worker(tmp_path, be_forsaken)
+    try:
+        worker.run(f"while [ ! -e {tmp_path}/go ]; do sleep 0.01; done")
+        while worker.beat().current is None:
+            pass
+        worker.hang_up()
+        log = tmp_path / f".agent/logs/workers/worker-{ID}.log"
+        while b"the daemon is gone" not in log.read_bytes():
+            worker.process.join(0.01)
+        # Whoever looks at the time again and again is never asleep.
+        status = Path(f"/proc/{worker.process.pid}/status")
+        assert any("\nState:\tS" in status.read_text() for _ in range(10_000))
+        (tmp_path / "go").touch()
+        while (ended := spool.read(f"{worker.config.run_dir}/spool/{ID}")) is None:
+            worker.process.join(0.01)
+        assert ended.ending == Exited(0)
+    finally:
+        worker.process.kill()
+        worker.process.join()
 
 
 def birth(root: Path, **changes: Any) -> int | None:

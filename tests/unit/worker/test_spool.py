@@ -8,6 +8,7 @@ import pytest
 from acode.model.ending import Exited
 from acode.worker import spool
 from acode.worker.messages import Ended
+from acode.worker.wire import encode
 
 
 def ended(token: str, artifacts: int = 0) -> Ended:
@@ -25,7 +26,7 @@ def path(tmp_path: Path) -> str:
 def test_what_was_kept_last_is_read(path: str) -> None:
     slot = spool.Spool(path)
     for each in (ended("a", 5000), ended("b")):
-        slot.keep(each)
+        slot.keep(encode(each))
         assert spool.read(path) == each
     slot.close()
     assert spool.read(path) == ended("b")
@@ -40,7 +41,7 @@ def test_a_slot_that_was_never_used_is_empty(path: str) -> None:
 @pytest.mark.parametrize("size", [0, 4, 12, 40])
 def test_a_torn_ending_is_none(path: str, size: int) -> None:
     slot = spool.Spool(path)
-    slot.keep(ended("a"))
+    slot.keep(encode(ended("a")))
     slot.close()
     os.truncate(path, size)
     assert spool.read(path) is None
@@ -48,7 +49,7 @@ def test_a_torn_ending_is_none(path: str, size: int) -> None:
 
 def test_an_ending_with_a_wrong_byte_is_none(path: str) -> None:
     slot = spool.Spool(path)
-    slot.keep(ended("a"))
+    slot.keep(encode(ended("a")))
     slot.close()
     with open(path, "r+b") as file:
         file.seek(20)

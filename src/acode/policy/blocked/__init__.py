@@ -30,8 +30,11 @@ def blocked(argv: Sequence[str], patterns: Sequence[str] = ()) -> "Blocked | Non
 
 
 # Most commands are plain words of harmless programs. To see that takes no parsing.
-_PLAIN = re.compile(r"[\w ./=:,@%+;&|\n-]*", re.ASCII)
-_BETWEEN = str.maketrans(";&|\n/", "     ")
+_PLAIN = re.compile(r"[\w ./=:,@%+;&|<>\n-]*", re.ASCII)
+_BETWEEN = str.maketrans(";&|<>\n/", "       ")
+_NOWHERE = re.compile(r"/dev/null(?![\w./=:,@%+-])")
+_SPARED = frozenset({"dev", "etc", "proc"})
+"""Whatever must not be written over lies in one of these."""
 _WATCHED = frozenset(
     """
     rm find chmod chown chgrp setfacl mv cp install tee truncate sponge dd dcfldd dc3dd ddrescue
@@ -63,4 +66,8 @@ def _is_harmless(argv: Sequence[str]) -> bool:
 def _is_plain(text: str) -> bool:
     if not _PLAIN.fullmatch(text):
         return False
-    return not any(map(is_watched, text.translate(_BETWEEN).split()))
+    writes = ">" in text
+    words = (_NOWHERE.sub(" ", text) if writes else text).translate(_BETWEEN).split()
+    if writes and not _SPARED.isdisjoint(words):
+        return False
+    return not any(map(is_watched, words))
