@@ -11,6 +11,7 @@ from textual.widgets import DataTable, Input, Static
 
 from acode.app import App
 from acode.clock import Deadline
+from acode.model.state import Status
 from acode.project import Project
 from acode.tui.dashboard import Dashboard
 from acode.tui.facts import Source
@@ -146,12 +147,43 @@ async def test_cancel_retry_and_pause(project: PoolProject) -> None:
         await asyncio.to_thread(project.wait, task)
 
 
+async def test_one_status_at_a_time(project: PoolProject) -> None:
+    failed = await asyncio.to_thread(project.add, "exit 3", "--title", "Broken")
+    await asyncio.to_thread(project.wait, failed)
+    app = dashboard(project)
+    async with app.run_test(size=(120, 40)) as pilot:
+        everything = titles(app)
+        for _ in range(list(Status).index(Status.FAILED) + 1):
+            await pilot.press("f")
+        assert titles(app) == ["Broken"]
+        assert tasks(app).border_title == "newest failed tasks"
+        await pilot.press("escape")
+        await comes(pilot, lambda: titles(app) == everything)
+
+
+async def test_workers_say_what_they_run_and_can_be_more(project: PoolProject) -> None:
+    held = await asyncio.to_thread(project.hold, "held", "--title", "Index the archive")
+    app = dashboard(project)
+    async with app.run_test(size=(120, 40)) as pilot:
+        workers = app.query_one("#workers", DataTable)
+
+        def doing() -> set[str]:
+            return {str(workers.get_row_at(row)[-1]) for row in range(workers.row_count)}
+
+        await comes(pilot, lambda: "Index the archive" in doing())
+        await pilot.press("plus")
+        await comes(pilot, lambda: workers.row_count == 3)
+        await pilot.press("minus")
+        await comes(pilot, lambda: workers.row_count == 2)
+    await asyncio.to_thread(project.run, "task", "cancel", "--force", held)
+
+
 async def test_without_a_pool_it_says_so(tmp_path: Path) -> None:
     app = Dashboard(Source(App(Project(str(tmp_path)), config=None, environ={})))
     async with app.run_test(size=(120, 40)) as pilot:
         assert "no pool runs" in head(app)
         assert tasks(app).row_count == 0
-        await pilot.press("c", "r", "j", "enter")
+        await pilot.press("c", "r", "j", "enter", "plus")
 
 
 def test_a_script_is_told_what_to_use(project: PoolProject) -> None:

@@ -298,3 +298,35 @@ def test_the_api_is_documented_for_people(site: Site) -> None:
     assert "/api/workers/tasks/{task_id}/retry" in page
     assert "<script" not in page
     assert "http" not in page.replace(site.url, "")
+
+
+def test_an_address_says_which_methods_it_takes(site: Site) -> None:
+    for path, allowed in (
+        ("/api/workers/tasks", "GET, POST"),
+        (f"/api/workers/tasks/{site.add('true')}", "DELETE, GET"),
+        ("/api/workers/scale", "GET, POST"),
+        ("/api/dlq", "GET"),
+        ("/metrics", "GET"),
+    ):
+        reply = site.call("PUT", path)
+        assert (reply.status, reply.code) == (405, "METHOD_NOT_ALLOWED")
+        assert reply.headers["allow"] == allowed
+
+
+def test_a_bad_body_is_told_what_is_wrong_with_it(site: Site) -> None:
+    def refusal(body: bytes, kind: str = "application/json") -> dict[str, str]:
+        headers = {"Content-Type": kind}
+        reply = site.call("POST", "/api/workers/tasks", body, headers=headers)
+        assert (reply.status, reply.code) == (422, "INVALID_REQUEST")
+        return dict(reply.json["error"])
+
+    assert refusal(b'{"command": ')["message"].startswith("body: no JSON, from character 12 on: ")
+    form = refusal(b'{"command": "true"}', "application/x-www-form-urlencoded")
+    assert form["hint"] == "send it with Content-Type: application/json"
+    assert "Content-Type" not in refusal(b"{}")["hint"]
+
+
+def test_nobody_is_told_of_fewer_than_no_workers(site: Site) -> None:
+    said = site.post("/api/workers/scale/down", {"count": 50})["message"]
+    assert "instead of 0" in said
+    site.post("/api/workers/scale", {"count": 2})

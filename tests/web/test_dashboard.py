@@ -132,6 +132,29 @@ def test_a_running_task_is_followed_and_cancelled(visitor: Visitor) -> None:
     expect(page.locator("h1 .badge")).to_have_text("cancelled")
 
 
+AT_THE_END = """() => {
+    const e = document.querySelector('.terminal');
+    return e && e.scrollTop > 0 && e.scrollHeight - e.scrollTop - e.clientHeight < 40;
+}"""
+
+
+def test_a_log_follows_its_end_until_somebody_reads(visitor: Visitor) -> None:
+    visitor.enter()
+    site = visitor.site
+    more = site.project.root / "more"
+    wait = f"while [ ! -e {more} ]; do sleep 0.05; done"
+    task = site.add(f"seq 1 300; {wait}; echo the last one; sleep 600")
+    page = goto(visitor, f"/tasks/{task}")
+    page.wait_for_function(AT_THE_END)
+    terminal = page.get_by_role("log", name="Output of the task")
+    terminal.evaluate("e => { e.scrollTop = 0 }")
+    expect(terminal).to_have_attribute("data-held", "yes")
+    more.touch()
+    expect(terminal.get_by_text("the last one")).to_be_attached()
+    assert terminal.evaluate("e => e.scrollTop") == 0
+    site.call("DELETE", f"/api/workers/tasks/{task}?force=1")
+
+
 def test_changes_and_artifacts(visitor: Visitor) -> None:
     page, site = visitor.enter(), visitor.site
     task = site.add("true")
@@ -154,9 +177,9 @@ def test_tasks_are_searched_filtered_and_paged(visitor: Visitor) -> None:
     goto(visitor, "/tasks")
     expect(page.locator("tbody tr")).to_have_count(50)
     expect(page.locator("tbody tr").first).to_contain_text("Page 119")
-    page.get_by_role("button", name="Later").click()
+    page.get_by_role("button", name="Next").click()
     expect(page.locator("tbody tr").first).to_contain_text("Page 069")
-    page.get_by_role("button", name="Earlier").click()
+    page.get_by_role("button", name="Previous").click()
     page.keyboard.press("Escape")
     page.locator("body").press("/")
     page.keyboard.type("page 07")
@@ -181,12 +204,12 @@ def test_a_hundred_thousand_tasks_are_paged(browser: Browser, own_site: Site) ->
     visitor.enter()
     page = goto(visitor, "/tasks")
     expect(page.get_by_text("1 to 50 of 100,000")).to_be_visible()
-    expect(page.get_by_role("button", name="Earlier")).to_be_disabled()
+    expect(page.get_by_role("button", name="Previous")).to_be_disabled()
     page.get_by_label("Page", exact=True).fill("2000")
     expect(page.get_by_text("99,951 to 100,000 of 100,000")).to_be_visible()
     expect(page.locator("tbody tr").last).to_contain_text("Task 0")
-    expect(page.get_by_role("button", name="Later")).to_be_disabled()
-    page.get_by_role("button", name="Earlier").click()
+    expect(page.get_by_role("button", name="Next")).to_be_disabled()
+    page.get_by_role("button", name="Previous").click()
     expect(page.get_by_text("99,901 to 99,950 of 100,000")).to_be_visible()
     page.get_by_label("Search tasks").fill("task 77777")
     expect(page.locator("tbody tr")).to_have_count(1)
@@ -236,6 +259,20 @@ def test_events_are_fed(visitor: Visitor) -> None:
     expect(page.locator(".feed li", has_text=task).first).to_be_visible()
     page.get_by_label("Search events").fill("task.completed")
     expect(page.locator(".feed li", has_text=task)).to_have_count(1)
+
+
+def test_a_feed_can_be_held(visitor: Visitor) -> None:
+    visitor.enter()
+    page = goto(visitor, "/events")
+    live = page.get_by_role("checkbox", name="Live")
+    live.click()
+    expect(live).to_have_attribute("aria-checked", "false")
+    task = visitor.site.add("true")
+    visitor.site.project.wait(task)
+    feed = page.get_by_role("log", name="Events")
+    expect(feed.get_by_text(task)).to_have_count(0)
+    live.click()
+    expect(feed.get_by_text(task).first).to_be_visible()
 
 
 def test_a_page_comes_back_after_the_gateway_was_killed(browser: Browser, site: Site) -> None:

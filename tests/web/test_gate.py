@@ -114,7 +114,10 @@ def login(site: Site) -> str:
 def test_a_login_link_works_once(site: Site) -> None:
     link = site.login_link().removeprefix(site.url)
     assert site.call("GET", link, token=None).status == 303
-    assert site.call("GET", link, token=None).status == 401
+    for headers in ({}, {"Accept": "text/html"}):
+        again = site.call("GET", link, token=None, headers=headers)
+        assert again.status == 401
+        assert b"used already" in again.body
     assert site.call("GET", "/login?code=../token", token=None).status == 401
 
 
@@ -153,6 +156,7 @@ def test_a_stranger_with_a_browser_is_shown_the_door(site: Site) -> None:
     reply = site.call("GET", "/", token=None, headers={"Accept": "text/html"})
     assert reply.status == 401
     assert b"acode dashboard --link" in reply.body
+    assert reply.headers["x-frame-options"] == "DENY"
 
 
 # The life of the gateway.

@@ -59,12 +59,19 @@ class Daemon:
 
     async def recent(self, command: str) -> Any:
         """An answer that may be a moment old: however many ask us, the daemon is asked seldom."""
-        async with self._asking[command]:
-            said, asked = self._said.get(command, (None, float("-inf")))
-            if ticks() - asked > FRESH_SECONDS:
-                said = await self.ask(command)
-                self._said[command] = (said, ticks())
-            return said
+        if (fresh := self._fresh(command)) is None:
+            async with self._asking[command]:
+                if (fresh := self._fresh(command)) is None:
+                    fresh = self._said[command] = (await self.ask(command), ticks())
+        return fresh[0]
+
+    def has_said(self, command: str) -> bool:
+        """Whether an answer is at hand."""
+        return self._fresh(command) is not None
+
+    def _fresh(self, command: str) -> tuple[Any, float] | None:
+        said = self._said.get(command)
+        return said if said is not None and ticks() - said[1] <= FRESH_SECONDS else None
 
     async def scale(self, count: int) -> Any:
         """Another size for the pool."""

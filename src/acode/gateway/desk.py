@@ -11,12 +11,13 @@ from acode.model.task import Task
 from acode.project import Project
 from acode.settings import Settings
 from acode.sockets import ring
-from acode.store.base import Store, TaskQuery
-from acode.views import View, no_pool_view, shared_view
+from acode.store.base import Counts, Store, TaskQuery
+from acode.views import View, no_pool_view, queue_in_pool, shared_view
 
 ACTOR = "http"
 SHORT = 200
 """So many rows are read in no time worth speaking of."""
+MAX_KNOWN = 256
 
 
 class Desk:
@@ -38,24 +39,38 @@ class Desk:
         """The same for short looks, without a thread in between: each would wait for its turn."""
         self.followers = 0
         """How many follow a log."""
+        self._known: dict[bytes, TaskQuery] = {}
+        """Short looks by the text in which somebody asked for them; it need not be read again."""
         self.follower = Follower(self.project.feed_file, self.archive, self.daemon)
 
     async def all_pools(self) -> View:
         """`worker status --json`: this pool, and those of the hosts that share its queue."""
-        view = await self.pool()
+        view, _ = await self.pool()
         if not self.settings.store.is_shared:
             return view
         return shared_view(view, await self.store.hosts(), known_host_id(self.project))
 
-    async def pool(self) -> View:
-        """The pool of this host."""
+    async def pool(self) -> tuple[View, Counts]:
+        """The pool of this host, and the queue."""
         try:
             view: View = await self.daemon.status()
         except PoolNotRunning:  # it is about to end, and we with it
-            return no_pool_view(await self.glance.counts(), self.settings.workers.mode)
+            counts = await self.glance.counts()
+            return no_pool_view(counts, self.settings.workers.mode), counts
         counts = await self.glance.counts()
-        fresh = no_pool_view(counts, "")
-        return {**view, **{key: fresh[key] for key in ("pendingTasks", "runningTasks")}}
+        return {**view, **queue_in_pool(counts)}, counts
+
+    def learn(self, text: bytes, query: TaskQuery) -> None:
+        """Remember what a query string means, now that it was read and found good."""
+        if not _is_short(query):
+            return
+        if len(self._known) >= MAX_KNOWN:
+            self._known.clear()
+        self._known[text] = query
+
+    def known(self, text: bytes) -> TaskQuery | None:
+        """What a query string means, if somebody has asked for the same before."""
+        return self._known.get(text)
 
     async def task(self, text: str) -> str:
         """The id that somebody means: a whole one or a unique prefix."""
@@ -63,9 +78,7 @@ class Desk:
 
     async def find(self, query: TaskQuery) -> list[Task]:
         """Tasks that fit; looks that may take long keep nobody waiting."""
-        filters = query.text or query.workstream_id or query.priority or len(query.statuses) > 1
-        short = not filters and query.sort.by == "created" and query.offset + query.limit <= SHORT
-        return await (self.glance if short else self.archive).find(query)
+        return await (self.glance if _is_short(query) else self.archive).find(query)
 
     async def cancel(self, task_id: str, *, force: bool, actor: str = ACTOR) -> Task:
         """Write the wish that a task should end."""
@@ -89,3 +102,8 @@ class Desk:
         await self.store.close()
         await self.archive.close()
         await self.glance.close()
+
+
+def _is_short(query: TaskQuery) -> bool:
+    filters = query.text or query.workstream_id or query.priority or len(query.statuses) > 1
+    return not filters and query.sort.by == "created" and query.offset + query.limit <= SHORT

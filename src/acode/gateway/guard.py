@@ -2,9 +2,9 @@
 
 import ipaddress
 import socket
+from collections.abc import Callable, Iterable
 from http.cookies import CookieError, SimpleCookie
 
-from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -38,11 +38,48 @@ HEADERS = {
 _RAW_HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 
 
+class Head:
+    """The headers of a request, read in one pass."""
+
+    __slots__ = ("_first", "hosts", "origins")
+
+    def __init__(self, pairs: Iterable[tuple[bytes, bytes]]) -> None:
+        self._first: dict[bytes, bytes] = {}
+        self.hosts: list[str] = []
+        self.origins: list[str] = []
+        for name, value in pairs:
+            if name == b"host":
+                self.hosts.append(value.decode("latin-1"))
+            elif name == b"origin":
+                self.origins.append(value.decode("latin-1"))
+            else:
+                self._first.setdefault(name, value)
+
+    def get(self, name: bytes, default: str = "") -> str:
+        """The first header of this name."""
+        found = self._first.get(name)
+        return default if found is None else found.decode("latin-1")
+
+    def __contains__(self, name: bytes) -> bool:
+        return name in self._first
+
+
 class Guard:
     """Checks where a request was sent to, where it comes from, its key, its size, its rate."""
 
-    def __init__(self, app: ASGIApp, *, token: str, peer_key: str, host: str, clock: Clock) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        token: str,
+        peer_key: str,
+        host: str,
+        clock: Clock,
+        door: Callable[[int], Response],
+    ) -> None:
         self._app = app
+        self._door = door
+        """What a browser without a key is shown, instead of bare JSON."""
         self._token = token
         self._peer_key = peer_key
         self._cookie = cookie_name(token)
@@ -57,53 +94,58 @@ class Guard:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
-        refusal = self._refusal(scope, headers)
-        if refusal is not None:
-            await refusal(scope, receive, send)
-        elif scope["type"] == "http":
+        application = self._refusal(scope, Head(scope["headers"])) or self._app
+        if scope["type"] == "http":
             body = _Body(receive)
-            await self._app(scope, body.receive, _with_headers(send, body))
+            await application(scope, body.receive, _with_headers(send, body))
         else:
-            await self._app(scope, receive, send)
+            await application(scope, receive, send)
 
-    def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
-        host = headers.getlist("host")
-        if len(host) != 1 or not self._is_ours(host[0]):
+    def lets_in(self, path: str, headers: Head) -> bool:
+        """Whether a read without a body may pass; whoever may not is told why by a call."""
+        return (
+            self._is_for_us(headers)
+            and _is_from_us(headers)
+            and (path in OPEN or self._may(path, "GET", headers))
+            and self._reads.take()
+        )
+
+    def _refusal(self, scope: Scope, headers: Head) -> Response | None:
+        if not self._is_for_us(headers):
             return problem(403, "the Host header names another machine", code="FOREIGN_HOST")
-        origins = headers.getlist("origin")
-        if any(_origin(origin) != host[0].lower() for origin in origins):
+        if not _is_from_us(headers):
             return problem(403, "the request comes from another site", code="FOREIGN_ORIGIN")
         if scope["path"] not in OPEN and (no := self._key_refusal(scope, headers)):
             return no
         bucket = self._reads if scope.get("method", "GET") in SAFE else self._writes
         if not bucket.take():
             return problem(429, retry_after=1)
-        length = headers.get("content-length", "0")
+        length = headers.get(b"content-length", "0")
         if not length.isdecimal():
             return problem(400)
         return problem(413) if int(length) > MAX_BODY_BYTES else None
 
-    def _key_refusal(self, scope: Scope, headers: Headers) -> Response | None:
-        if self._may(scope, headers):
+    def _key_refusal(self, scope: Scope, headers: Head) -> Response | None:
+        if self._may(scope["path"], scope.get("method", "GET"), headers):
             return None
         if self._mistakes.is_empty:
             return problem(429, "too many wrong keys", retry_after=5)
-        if "authorization" in headers:
+        if b"authorization" in headers:
             self._mistakes.take()
             return problem(401, "the token is wrong")
-        return problem(401)
+        wants_page = scope.get("method") == "GET" and "text/html" in headers.get(b"accept")
+        return self._door(401) if wants_page else problem(401)
 
-    def _may(self, scope: Scope, headers: Headers) -> bool:
-        scheme, _, key = headers.get("authorization", "").partition(" ")
+    def _may(self, path: str, method: str, headers: Head) -> bool:
+        scheme, _, key = headers.get(b"authorization").partition(" ")
         if scheme.lower() == "bearer":
-            return same(key.strip(), self._token) or self._is_peer(scope["path"], key.strip())
+            return same(key.strip(), self._token) or self._is_peer(path, key.strip())
         # A browser sends its cookie by itself, whoever made it ask: so only for what changes
         # nothing, and never when another site made it ask. The dashboard acts over its own wire.
-        is_page = not scope["path"].startswith(("/api/", "/metrics"))
-        if scope.get("method", "GET") not in SAFE and not is_page:
+        is_page = not path.startswith(("/api/", "/metrics"))
+        if method not in SAFE and not is_page:
             return False
-        if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+        if headers.get(b"sec-fetch-site", "none") not in ("same-origin", "none"):
             return False
         return self.is_session(headers)
 
@@ -111,17 +153,19 @@ class Guard:
         """Whether another host asks, for what it may have."""
         return path.startswith(PEERS) and same(key, self._peer_key)
 
-    def is_session(self, headers: Headers) -> bool:
+    def is_session(self, headers: Head) -> bool:
         """Whether a browser that has logged in is asking."""
         try:
-            cookies = SimpleCookie(headers.get("cookie", ""))
+            cookies = SimpleCookie(headers.get(b"cookie"))
         except CookieError:
             return False
         found = cookies.get(self._cookie)
         return found is not None and is_session(self._token, found.value, self._clock.now())
 
-    def _is_ours(self, host: str) -> bool:
-        name = _name(host)
+    def _is_for_us(self, headers: Head) -> bool:
+        if len(headers.hosts) != 1:
+            return False
+        name = _name(headers.hosts[0])
         if name in self._names:
             return True
         # No name can be made to point to us when none is taken: an address is what it says.
@@ -164,6 +208,10 @@ def _with_headers(send: Send, body: _Body) -> Send:
             await send(message)
 
     return sends
+
+
+def _is_from_us(headers: Head) -> bool:
+    return all(_origin(origin) == headers.hosts[0].lower() for origin in headers.origins)
 
 
 def _name(host: str) -> str:

@@ -57,7 +57,7 @@ async def metrics(desk: AtDesk) -> Response:
 
 async def families(desk: Desk) -> list[Family]:
     """All families, read now."""
-    pool, counts = await desk.pool(), await desk.glance.counts()
+    pool, counts = await desk.pool()
     try:
         figures = await desk.daemon.recent("figures")
         recovery = await desk.daemon.recent("recovery")

@@ -1,10 +1,11 @@
 """Every failure as an answer: a status, a code, a message, a hint."""
 
 import logging
+from collections.abc import Sequence
 from typing import Any, cast
 
 import msgspec
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
@@ -58,10 +59,23 @@ def problem(
     return answer({"error": words}, status, headers)
 
 
+class Json(Response):
+    """An answer whose headers need no thought."""
+
+    def __init__(self, data: bytes, status: int, headers: dict[str, str]) -> None:
+        self.status_code = status
+        self.background = None
+        self.body = data
+        self.raw_headers = [
+            (b"content-length", b"%d" % len(data)),
+            (b"content-type", b"application/json"),
+            *((name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()),
+        ]
+
+
 def answer(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """JSON."""
-    data = msgspec.json.encode(value)
-    return Response(data, status, headers=headers, media_type="application/json")
+    return Json(msgspec.json.encode(value), status, headers or {})
 
 
 def refused(error: AcodeError) -> Response:
@@ -71,7 +85,13 @@ def refused(error: AcodeError) -> Response:
     return problem(status, str(error), code=error.code, hint=error.hint, retry_after=retry_after)
 
 
-def install(app: FastAPI) -> None:
+def broken(error: Exception) -> Response:
+    """A mistake of ours as an answer."""
+    logging.getLogger("acode").error("a route failed", exc_info=error)
+    return problem(500)
+
+
+def install(app: FastAPI, routers: Sequence[APIRouter]) -> None:
     """Let no failure of a route look different."""
 
     async def ours(_request: Request, error: Exception) -> Response:
@@ -82,16 +102,18 @@ def install(app: FastAPI) -> None:
         response = problem(known.status_code)
         response.headers.update(known.headers or {})
         if known.status_code == 405:
-            response.headers["allow"] = ", ".join(sorted(_allowed(request)))
+            response.headers["allow"] = ", ".join(sorted(_allowed(request, routers)))
         return response
 
-    async def invalid(_request: Request, error: Exception) -> Response:
+    async def invalid(request: Request, error: Exception) -> Response:
         found = cast("RequestValidationError", error).errors()
-        return problem(422, "; ".join(_place(each) for each in found))
+        hint = "" if _says_json(request) else "send it with Content-Type: application/json"
+        in_body = any(each["loc"][0] == "body" for each in found)
+        words = "; ".join(_place(each) for each in found)
+        return problem(422, words, hint=hint if in_body else "")
 
     async def ours_to_mend(_request: Request, error: Exception) -> Response:
-        logging.getLogger("acode").error("a route failed", exc_info=error)
-        return problem(500)
+        return broken(error)
 
     app.add_exception_handler(AcodeError, ours)
     app.add_exception_handler(HTTPException, http)
@@ -99,16 +121,23 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Exception, ours_to_mend)
 
 
-def _allowed(request: Request) -> set[str]:
+def _allowed(request: Request, routers: Sequence[APIRouter]) -> set[str]:
     """Every method that some route takes at this address."""
     found: set[str] = set()
-    for route in request.app.routes:
+    for route in (each for router in routers for each in router.routes):
         methods = getattr(route, "methods", None)
         if methods and route.matches(request.scope)[0] is not Match.NONE:
             found |= methods
     return found
 
 
+def _says_json(request: Request) -> bool:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return kind.startswith("application/") and kind.endswith("json")
+
+
 def _place(each: dict[str, Any]) -> str:
+    if each["type"] == "json_invalid":
+        return f"body: no JSON, from character {each['loc'][-1]} on: {each['ctx']['error']}"
     where = ".".join(str(step) for step in each["loc"])
     return f"{where}: {each['msg']}"

@@ -1,18 +1,15 @@
 """The application put together: the guard, the API, and the dashboard when somebody wants it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI
-from starlette.datastructures import Headers
-from starlette.responses import Response
 from starlette.routing import WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from acode import __version__
-from acode.errors import AcodeError
 from acode.gateway import docs, files, login, metrics, peers, problems, queue, tasks, workers
 from acode.gateway.desk import Desk
 from acode.gateway.guard import Guard
@@ -20,13 +17,11 @@ from acode.gateway.stream import EventStream
 from acode.spec import TYPES
 
 API_PATHS = ("/api/", "/metrics", "/openapi.json", "/docs", "/login")
-Ask = Callable[[Desk], Awaitable[Response]]
-OFTEN: dict[str, Ask] = {
-    "/api/workers": workers.pool,
-    "/api/workers/health": workers.health,
-    "/api/queue": queue.queue,
-}
-"""What is asked for all the time and has no parameters: finding the route would cost the most."""
+ROUTERS = tuple(
+    # Tasks before workers: `/api/workers/tasks` is no worker.
+    module.router
+    for module in (tasks, files, peers, workers, queue, metrics, login, docs)
+)
 _DESCRIPTION = """Drive and watch a worker pool.
 
 Send `Authorization: Bearer <token>` with the token of `.agent/run/token`."""
@@ -44,10 +39,9 @@ def api(desk: Desk) -> FastAPI:
         separate_input_output_schemas=False,
     )
     app.state.desk = desk
-    problems.install(app)
-    # Tasks before workers: `/api/workers/tasks` is no worker.
-    for module in (tasks, files, peers, workers, queue, metrics, login, docs):
-        app.include_router(module.router)
+    problems.install(app, ROUTERS)
+    for router in ROUTERS:
+        app.include_router(router)
     app.router.routes.append(WebSocketRoute("/api/events", EventStream(desk).serve))
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
     return app
@@ -95,20 +89,11 @@ class Front:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
-        if scope.get("method") == "GET" and (ask := OFTEN.get(scope["path"])):
-            await self._tell(ask, scope, receive, send)
-        elif scope["type"] == "lifespan" or scope["path"].startswith(API_PATHS):
+        if scope["type"] == "lifespan" or scope["path"].startswith(API_PATHS):
             await self._api(scope, receive, send)
         else:
             pages = self._pages or await self._load()
             await pages(scope, receive, send)
-
-    async def _tell(self, ask: Ask, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            response = await ask(self._desk)
-        except AcodeError as error:
-            response = problems.refused(error)
-        await response(scope, receive, send)
 
     async def _load(self) -> ASGIApp:
         async with self._loading:
@@ -126,45 +111,13 @@ class Front:
         await self._open.aclose()
 
 
-class Door:
-    """Strangers at the dashboard see a page that says how to come in, not bare JSON."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
-        wants_page = (
-            scope["type"] == "http"
-            and scope["method"] == "GET"
-            and "text/html" in Headers(scope=scope).get("accept", "")
-        )
-        await self._app(scope, receive, _as_page(send) if wants_page else send)
-
-
-def _as_page(send: Send) -> Send:
-    refused = False
-
-    async def sends(message: Any) -> None:
-        nonlocal refused
-        if message["type"] == "http.response.start" and message["status"] == 401:
-            refused = True
-            page = login.page(401)
-            await send({**message, "headers": page.raw_headers})
-            await send({"type": "http.response.body", "body": page.body})
-        elif not refused:
-            await send(message)
-
-    return sends
-
-
 @asynccontextmanager
-async def application(desk: Desk, host: str) -> AsyncIterator[ASGIApp]:
+async def application(desk: Desk, host: str) -> AsyncIterator[Guard]:
     """Everything, guarded."""
     front = Front(desk)
     try:
         keys = {"token": desk.token, "peer_key": desk.peer_key}
-        yield Door(Guard(front, **keys, host=host, clock=desk.clock))
+        yield Guard(front, **keys, host=host, clock=desk.clock, door=login.page)
     finally:
         await front.close()
         await desk.close()

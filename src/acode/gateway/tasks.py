@@ -4,7 +4,7 @@ import asyncio
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from acode.errors import InvalidTask
@@ -72,6 +72,7 @@ def _in_our_words(task: dict[str, Any]) -> dict[str, Any]:
 @router.get("", responses=says(list[shapes.TaskRow]))
 async def listing(
     desk: AtDesk,
+    request: Request,
     status: Annotated[list[Status] | None, Query(description="may be repeated")] = None,
     priority: Priority | None = None,
     workstream: Annotated[shapes.Line | None, Query()] = None,
@@ -91,6 +92,12 @@ async def listing(
         limit=limit,
         offset=offset,
     )
+    desk.learn(request.scope["query_string"], query)
+    return await rows(desk, query)
+
+
+async def rows(desk: Desk, query: TaskQuery) -> Response:
+    """The tasks that a query finds."""
     defaults = desk.settings.tasks
     return answer([row_view(task, defaults) for task in await desk.find(query)])
 

@@ -24,8 +24,7 @@ WRONG = (WorkerStatus.ERROR, WorkerStatus.CRASHED, WorkerStatus.FAILED)
 @router.get("/health", responses=says(shapes.Health), openapi_extra={"security": []})
 async def health(desk: AtDesk) -> Response:
     """How the pool is. Needs no token."""
-    pool, counts, now = await desk.pool(), await desk.glance.counts(), desk.clock.now()
-    return answer(health_view(pool, counts, now))
+    return answer(health_view(*await desk.pool(), desk.clock.now()))
 
 
 def health_view(pool: View, counts: Counts, now: int) -> View:
@@ -76,7 +75,7 @@ async def scale_up(desk: AtDesk, wish: shapes.Step) -> Response:
 @router.post("/scale/down", responses=says(shapes.Scaled, 504))
 async def scale_down(desk: AtDesk, wish: shapes.Step) -> Response:
     """Stop some workers; idle ones go first, busy ones finish."""
-    return answer(await desk.daemon.scale(await _size(desk) - wish.count))
+    return answer(await desk.daemon.scale(max(0, await _size(desk) - wish.count)))
 
 
 async def _size(desk: Desk) -> int:

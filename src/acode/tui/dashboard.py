@@ -14,6 +14,7 @@ from acode.clock import SystemClock, iso
 from acode.errors import AcodeError
 from acode.human import ago, size, span
 from acode.model.state import Status
+from acode.model.task import Task
 from acode.tui.facts import Facts, Source
 from acode.tui.screens import help_screen, task_screen
 from acode.views import View, label
@@ -54,7 +55,10 @@ class Dashboard(App[None]):
         Binding("escape", "all", show=False),
         Binding("c", "cancel", "cancel"),
         Binding("r", "retry", "try again"),
+        Binding("f", "status", "status"),
         Binding("p", "pause", "pause"),
+        Binding("plus,equals_sign", "scale(1)", show=False),
+        Binding("minus", "scale(-1)", show=False),
         Binding("m", "compact", "compact"),
         Binding("s", "snapshot", "snapshot"),
         Binding("question_mark", "help", "keys"),
@@ -67,6 +71,7 @@ class Dashboard(App[None]):
         self._is_compact = compact
         self._folder = folder
         self._text = ""
+        self._status: Status | None = None
 
     def compose(self) -> ComposeResult:
         """A head, the workers, the tasks."""
@@ -91,16 +96,17 @@ class Dashboard(App[None]):
     async def refresh_facts(self) -> None:
         """One look."""
         try:
-            facts = await self._source.look(self._text)
+            facts = await self._source.look(self._text, self._status)
         except AcodeError as error:
             self.query_one("#head", Static).update(Text(f"{error.code}: {error}", style="red"))
             return
         self.query_one("#head", Static).update(_head(facts))
         several = len(facts.pool["hosts"]) > 1
-        self._fill("#workers", [_worker(each, several) for each in facts.pool["workers"]])
+        self._fill("#workers", [_worker(facts, each, several) for each in facts.pool["workers"]])
         self._fill("#tasks", [_task(facts, each) for each in range(len(facts.tasks))])
         fits = f" that fit {self._text!r}" if self._text else ""
-        self.query_one("#tasks").border_title = f"newest tasks{fits}"
+        which = "newest" if self._status is None else f"newest {self._status}"
+        self.query_one("#tasks").border_title = f"{which} tasks{fits}"
 
     def _fill(self, name: str, rows: list[tuple[str, list[str | Text]]]) -> None:
         """Show rows and leave the cursor where it was."""
@@ -151,6 +157,7 @@ class Dashboard(App[None]):
 
     def action_all(self) -> None:
         """Show all tasks again."""
+        self._status = None
         self.query_one("#filter", Input).value = ""
         self.on_input_submitted()
 
@@ -176,6 +183,20 @@ class Dashboard(App[None]):
             self.notify(str(error), severity="error")
         else:
             self.notify(f"the task is {done}")
+        await self.refresh_facts()
+
+    async def action_status(self) -> None:
+        """Show the tasks of the next status, and all of them after the last."""
+        known = [None, *Status]
+        self._status = known[(known.index(self._status) + 1) % len(known)]
+        await self.refresh_facts()
+
+    async def action_scale(self, step: int) -> None:
+        """A worker more, or fewer."""
+        try:
+            self.notify(await self._source.scale(step))
+        except AcodeError as error:
+            self.notify(str(error), severity="error")
         await self.refresh_facts()
 
     async def action_pause(self) -> None:
@@ -244,8 +265,9 @@ def _head(facts: Facts) -> Text:
     return text
 
 
-def _worker(worker: View, several: bool) -> tuple[str, list[str | Text]]:
-    used = worker["resources"]
+def _worker(facts: Facts, worker: View, several: bool) -> tuple[str, list[str | Text]]:
+    used, id_ = worker["resources"], worker["currentTaskId"]
+    task = facts.running.get(id_ or "")
     where = f" on {worker['host']}" if several else ""
     return worker["id"], [
         f"…{worker['id'][-8:]}{where}",
@@ -254,7 +276,7 @@ def _worker(worker: View, several: bool) -> tuple[str, list[str | Text]]:
         size(round(used["memoryBytes"])),
         f"{worker['tasksCompleted']:,}",
         f"{worker['tasksFailed']:,}",
-        worker["currentTaskId"] or "-",
+        Text(_title(task) if task else id_ or "-"),
     ]
 
 
@@ -269,5 +291,9 @@ def _task(facts: Facts, place: int) -> tuple[str, list[str | Text]]:
         task.spec.priority.value,
         took,
         ago(task.created_at, facts.now),
-        Text(label(task.spec).replace("\n", " ")[:200]),
+        Text(_title(task)),
     ]
+
+
+def _title(task: Task) -> str:
+    return label(task.spec).replace("\n", " ")[:200]

@@ -7,6 +7,8 @@ from acode.app import App
 from acode.engine.client import ask
 from acode.errors import PoolNotRunning, WorkerTimeout
 from acode.hosts import known_host_id
+from acode.human import number
+from acode.model.state import Status
 from acode.model.task import Record, Task
 from acode.observe.logread import Tail
 from acode.sockets import ring
@@ -16,6 +18,9 @@ from acode.why import Case, reasons
 
 SHOWN = 200
 LOG_LINES = 500
+MAX_RUNNING = 1_000
+SLOW_SECONDS = 120.0
+"""Scaling waits until the new workers are up."""
 ACTOR = "tui"
 
 
@@ -25,6 +30,7 @@ class Facts(NamedTuple):
     pool: View
     counts: Counts
     tasks: list[Task]
+    running: dict[str, Task]
     now: int
 
 
@@ -35,12 +41,17 @@ class Source:
         self._app = app
         self._store: Store = app.grouped_store()
 
-    async def look(self, text: str) -> Facts:
+    async def look(self, text: str, status: Status | None) -> Facts:
         """How things stand, with the tasks that fit."""
         counts = await self._store.counts()
-        query = TaskQuery(text=text or None, limit=SHOWN, sort=Sort(reverse=True))
+        statuses = () if status is None else (status,)
+        query = TaskQuery(
+            text=text or None, statuses=statuses, limit=SHOWN, sort=Sort(reverse=True)
+        )
         tasks = await self._store.find(query)
-        return Facts(await self._pool(counts), counts, tasks, self._app.clock.now())
+        found = await self._store.find(TaskQuery(statuses=(Status.RUNNING,), limit=MAX_RUNNING))
+        running = {task.id: task for task in found}
+        return Facts(await self._pool(counts), counts, tasks, running, self._app.clock.now())
 
     async def _pool(self, counts: Counts) -> View:
         try:
@@ -75,6 +86,17 @@ class Source:
         """Queue a task again."""
         await self._store.retry(task_id, actor=ACTOR)
         ring(self._app.project.bell_socket)
+
+    async def scale(self, step: int) -> str:
+        """Give the pool a worker more or fewer; what came of it."""
+
+        def scale() -> str:
+            socket = self._app.project.control_socket
+            wanted = int(ask(socket, "size")["wanted"]) + step
+            done = ask(socket, "scale", seconds=SLOW_SECONDS, count=max(0, wanted))
+            return str(done["message"] or f"the pool has {number(done['count'], 'worker')}")
+
+        return await asyncio.to_thread(scale)
 
     async def pause(self) -> bool:
         """Pause the queue or let it go on; whether it is paused now."""

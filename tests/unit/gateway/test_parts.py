@@ -10,7 +10,7 @@ from websockets.frames import Frame, Opcode
 from websockets.streams import StreamReader
 
 from acode.clock import ManualClock
-from acode.gateway.dashboard.paint import ansi, diff, marked
+from acode.gateway.dashboard.paint import ansi, diff, diff_size, marked
 from acode.gateway.limits import Bucket
 from acode.gateway.wire import frame
 from acode.keys import is_session, login_link, session, token, use_login
@@ -80,3 +80,25 @@ def test_colours_are_kept_and_cursors_are_not() -> None:
         '<span style="font-weight:700;color:#ff8a80">red</span> &lt;b&gt;'
     )
     assert ansi("a\x1b[2Kb\x1b]0;title\x07c\rd") == "abcd"
+
+
+PATCH = """diff --git a/query.sql b/query.sql
+index 1..2 100644
+--- a/query.sql
++++ b/query.sql
+@@ -1,2 +1,2 @@
+--- the old remark
++++ more of it
+ SELECT 1
+diff --git a/new b/new
+new file mode 100644
+"""
+
+
+def test_what_a_file_holds_is_no_heading_of_a_patch() -> None:
+    html = diff(PATCH)
+    assert '<span class="del">--- the old remark</span>' in html
+    assert '<span class="add">+++ more of it</span>' in html
+    assert '<span class="meta">--- a/query.sql</span>' in html
+    assert html.count('class="file"') == 2
+    assert diff_size(PATCH) == "2 files, +1 -1 lines"

@@ -18,10 +18,11 @@ class Series(NamedTuple):
 
 
 def chart(title: str, series: Sequence[Series], span: str) -> str:
-    """Lines over time, the newest at the right; the first one is filled."""
+    """Lines over time, the newest at the right; the first one is filled, and above the others."""
     most = max([0.0, *(value for each in series for value in each.values)])
     top = _round_up(most)
-    lines = "".join(_line(each, top, filled=place == 0) for place, each in enumerate(series))
+    drawn = [_line(each, top, filled=place == 0) for place, each in enumerate(series)]
+    lines = "".join(reversed(drawn))
     now = ", ".join(f"{_now(each)} {each.name}" for each in series if each.values)
     words = escape(f"{title}: now {now or 'nothing yet'}; at most {most:,.4g} since {span}")
     return (

@@ -36,9 +36,14 @@ class EventsPage:
         self._is_stale = True
         with ui.element("div").classes("row-head"):
             html("<h1>Events</h1>")
-            self._only = ui.input("Search", on_change=self._mark)
-            self._only.props('outlined dense clearable debounce=200 aria-label="Search events"')
+            with ui.element("div").classes("tools"):
+                self._tools()
         self._list = html().classes("card").props('role="log" aria-label="Events"')
+
+    def _tools(self) -> None:
+        self._live = ui.checkbox("Live", value=True, on_change=self._mark)
+        self._only = ui.input("Search", on_change=self._mark)
+        self._only.props('outlined dense clearable debounce=200 aria-label="Search events"')
 
     async def begin(self) -> None:
         """Show the last ones, then all that comes."""
@@ -48,7 +53,7 @@ class EventsPage:
         async for batch in follower.replay(max(0, last - PAST_MOVES * SPAN), last):
             self._hear(batch)
         self._show()
-        ui.timer(0.5, self._show)
+        ui.timer(0.5, lambda: self._show() if self._live.value else None)
 
     def _hear(self, batch: Batch) -> None:
         self._events.extend(msgspec.json.decode(text) for _, text in batch[-KEPT:])

@@ -82,7 +82,7 @@ class LettersPage:
 
     def _row(self, letter: DeadLetter) -> None:
         now = self._desk.clock.now()
-        with ui.element("div").classes("row-head").style("flex-wrap: nowrap; padding: .35rem 0"):
+        with ui.element("div").classes("row-head letter"):
             box = ui.checkbox(value=letter.task_id in self._chosen)
             box.props(f'aria-label="Choose task {letter.task_id}"')
             box.on_value_change(lambda event, id_=letter.task_id: self._choose(id_, event))

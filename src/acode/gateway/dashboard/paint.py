@@ -1,12 +1,13 @@
 """Pieces of HTML, made of facts. Whatever comes from outside is escaped here and nowhere else."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
 from acode.clock import from_iso, iso
-from acode.human import ago, size, span
+from acode.human import ago, number, size, span
 from acode.model.state import Status, WorkerStatus
 from acode.model.task import Task
 from acode.views import View, label
@@ -49,16 +50,22 @@ class Tile(NamedTuple):
     value: str
     more: str
     tone: str = ""
+    link: str = ""
 
 
 def tiles(found: Iterable[Tile]) -> str:
     """Numbers at a glance."""
     cells = (
-        f'<div class="tile {each.tone}"><dt>{escape(each.name)}</dt><dd>{escape(each.value)} '
+        f'<div class="tile {each.tone}"><dt>{_linked(each)}</dt><dd>{escape(each.value)} '
         f"<small>{escape(each.more)}</small></dd></div>"
         for each in found
     )
     return f'<dl class="tiles">{"".join(cells)}</dl>'
+
+
+def _linked(tile: Tile) -> str:
+    name = escape(tile.name)
+    return f'<a href="{tile.link}">{name}</a>' if tile.link else name
 
 
 def worker_cards(
@@ -201,11 +208,11 @@ def ansi(text: str) -> str:
 def _style(codes: str) -> str:
     found = []
     for code in codes.split(";"):
-        number = int(code or 0) if len(code) < 4 else 0
-        if number == 1:
+        value = int(code or 0) if len(code) < 4 else 0
+        if value == 1:
             found.append("font-weight:700")
-        elif 30 <= number <= 37 or 90 <= number <= 97:
-            found.append(f"color:{_COLOURS[number % 10]}")
+        elif 30 <= value <= 37 or 90 <= value <= 97:
+            found.append(f"color:{_COLOURS[value % 10]}")
     return ";".join(found)
 
 
@@ -223,19 +230,33 @@ def marked(html: str, search: str) -> str:
 
 def diff(text: str) -> str:
     """A patch with its lines told apart, by their first letter and by colour."""
-    lines = text.splitlines()
+    lines, more = text.splitlines(), 0
+    if len(lines) > MAX_DIFF_LINES:
+        lines, more = lines[:MAX_DIFF_LINES], len(lines) - MAX_DIFF_LINES
     shown = "".join(
-        f'<span class="{_kind(line)}">{escape(line) or " "}</span>'
-        for line in lines[:MAX_DIFF_LINES]
+        f'<span class="{kind}">{escape(line) or " "}</span>' for kind, line in _kinds(lines)
     )
-    more = len(lines) - MAX_DIFF_LINES
-    rest = f'<span class="hunk">… {more:,} more lines</span>' if more > 0 else ""
+    rest = f'<span class="hunk">… {more:,} more lines</span>' if more else ""
     return f'<pre class="diff" tabindex="0" aria-label="changes">{shown}{rest}</pre>'
 
 
-def _kind(line: str) -> str:
-    if line.startswith(("diff ", "+++", "---", "index ", "new file", "deleted file")):
-        return "file"
-    if line.startswith("@@"):
-        return "hunk"
-    return {"+": "add", "-": "del"}.get(line[:1], "")
+def diff_size(text: str) -> str:
+    """How much a patch changes, in words."""
+    count = Counter(kind for kind, _ in _kinds(text.splitlines()))
+    return f"{number(count['file'], 'file')}, +{count['add']:,} -{count['del']:,} lines"
+
+
+def _kinds(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Each line with what it is. What a file holds may look like a heading, so place matters."""
+    inside = False
+    for line in lines:
+        if line.startswith("diff --git "):
+            inside = False
+            yield "file", line
+        elif line.startswith("@@"):
+            inside = True
+            yield "hunk", line
+        elif inside:
+            yield {"+": "add", "-": "del"}.get(line[:1], ""), line
+        else:
+            yield "meta", line

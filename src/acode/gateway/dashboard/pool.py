@@ -19,7 +19,7 @@ from acode.gateway.dashboard.frame import (
 from acode.gateway.dashboard.paint import Tile, badge, task_table, tiles, worker_cards
 from acode.gateway.desk import Desk
 from acode.gateway.workers import health_view
-from acode.human import size, span
+from acode.human import number, size, span
 from acode.model.state import Status
 from acode.store.base import Counts, Sort, TaskQuery
 from acode.views import View
@@ -60,11 +60,15 @@ class PoolPage:
     def _controls(self) -> None:
         with ui.element("div").classes("tools"):
             self._pause = ui.button("Pause", on_click=self._toggle).props("outline")
-            for word, step in (("Fewer", -1), ("More", 1)):
-                button = ui.button(icon="remove" if step < 0 else "add")
-                button.props(f'outline dense aria-label="{word} workers"')
-                button.on_click(lambda _, step=step: self._scale(step))
+            self._scaler("Fewer", -1)
+            self._size = html().classes("size")
+            self._scaler("More", 1)
             ui.button("Stop the pool", on_click=self._stop).props("outline color=negative")
+
+    def _scaler(self, word: str, step: int) -> None:
+        button = ui.button(icon="remove" if step < 0 else "add")
+        button.props(f'outline dense aria-label="{word} workers"')
+        button.on_click(lambda: self._scale(step))
 
     async def _toggle(self) -> None:
         paused = (await self._desk.glance.counts()).paused
@@ -92,6 +96,7 @@ class PoolPage:
         health = health_view(pool, counts, now)
         self._pause.set_text("Resume" if counts.paused else "Pause")
         self._head.set_content(f"<h1>Worker pool {badge(health['status'])}</h1>")
+        self._size.set_content(number(health["workers"]["total"], "worker"))
         self._notes.set_content("".join(_notes(pool, counts)))
         self._tiles.set_content(tiles(_figures(pool, counts, health)))
         self._workers.set_content(_heading("Workers") + await self._cards(pool))
@@ -157,6 +162,10 @@ def _notes(pool: View, counts: Counts) -> list[str]:
     return [f'<p class="note">{escape(words)}</p>' for words in found]
 
 
+def _tasks(status: Status) -> str:
+    return f"/tasks?status={status}"
+
+
 def _figures(pool: View, counts: Counts, health: View) -> list[Tile]:
     workers, used, by = health["workers"], pool["resources"], counts.by_status
     waits = (
@@ -169,10 +178,16 @@ def _figures(pool: View, counts: Counts, health: View) -> list[Tile]:
     up = span(round(pool["uptimeSeconds"] * 1000))
     return [
         Tile("Workers", f"{workers['total']}", f"{workers['active']} busy, {workers['idle']} idle"),
-        Tile("Waiting", f"{counts.waiting:,}", waits + blocked),
-        Tile("Running", f"{by[Status.RUNNING]:,}", f"of {workers['total']} at once"),
-        Tile("Completed", f"{by[Status.COMPLETED]:,}", "in all"),
-        Tile("Failed", f"{failed:,}", "for good", "bad" if failed else ""),
+        Tile("Waiting", f"{by[Status.PENDING]:,}", waits + blocked, "", _tasks(Status.PENDING)),
+        Tile(
+            "Running",
+            f"{by[Status.RUNNING]:,}",
+            f"of {workers['total']} at once",
+            "",
+            _tasks(Status.RUNNING),
+        ),
+        Tile("Completed", f"{by[Status.COMPLETED]:,}", "in all", "", _tasks(Status.COMPLETED)),
+        Tile("Failed", f"{failed:,}", "for good", "bad" if failed else "", "/dead-letters"),
         Tile("Processor", f"{used['cpuPercent']:.0f} %", "of one core"),
         Tile("Memory", size(round(used["memoryBytes"])), f"up {up}"),
     ]

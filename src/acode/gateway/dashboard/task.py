@@ -10,7 +10,7 @@ from nicegui import ui
 from acode import peers
 from acode.errors import AcodeError
 from acode.gateway.dashboard.frame import ACTOR, REFRESH_SECONDS, attempt, every, html, page
-from acode.gateway.dashboard.paint import badge, diff, facts, log_line, moment, timeline
+from acode.gateway.dashboard.paint import badge, diff, diff_size, facts, log_line, moment, timeline
 from acode.gateway.desk import Desk
 from acode.gateway.elsewhere import holder, lines_elsewhere
 from acode.gateway.files import PATCH, artifact_names
@@ -25,6 +25,10 @@ from acode.views import View, label, task_view
 
 MAX_LINES = 5_000
 MAX_PATCH_BYTES = 1 << 20
+_HOLD = """event => {
+  const e = event.target;
+  e.dataset.held = e.scrollHeight - e.scrollTop - e.clientHeight > 40 ? 'yes' : '';
+}"""
 
 
 def register(desk: Desk) -> None:
@@ -62,7 +66,7 @@ class TaskPage:
             self._facts = html().classes("card")
             self._history = html().classes("card")
         self._log_card()
-        self._changes = html().classes("w-full")
+        self._changes = html().classes("w-full stack")
 
     async def begin(self) -> None:
         """Show how things are, and how they change."""
@@ -71,13 +75,15 @@ class TaskPage:
     def _log_card(self) -> None:
         with ui.element("section").classes("card"):
             with ui.element("div").classes("row-head"):
-                html("<h2>Output</h2>")
+                whole = f'<a class="quiet" href="{_address(self._id)}/logs">all of it as JSON</a>'
+                html(f"<h2>Output {whole}</h2>")
                 self._search = ui.input("Search", on_change=self._redraw)
                 self._search.props(
                     'outlined dense clearable debounce=200 aria-label="Search the output"'
                 )
             self._screen = ui.element("div").classes("terminal")
             self._screen.props('role="log" tabindex="0" aria-label="Output of the task"')
+            self._screen.on("scroll", js_handler=_HOLD)
 
     async def _on_cancel(self) -> None:
         await attempt(
@@ -130,8 +136,12 @@ class TaskPage:
     def _append(self, lines: list[Line]) -> None:
         with self._screen:
             html("".join(log_line(line, "") for line in lines))
+        self._to_the_end()
+
+    def _to_the_end(self) -> None:
+        """Show the newest lines, unless somebody reads older ones."""
         script = f"const e = getElement({self._screen.id}).$el ?? getElement({self._screen.id});"
-        ui.run_javascript(script + "e.scrollTop = e.scrollHeight;")
+        ui.run_javascript(script + "if (!e.dataset.held) e.scrollTop = e.scrollHeight;")
 
     def _redraw(self) -> None:
         search = (self._search.value or "").lower()
@@ -141,6 +151,8 @@ class TaskPage:
         if lines:
             with self._screen:
                 html("".join(log_line(line, search) for line in lines))
+            if not search:
+                self._to_the_end()
             return
         words = "No line fits." if self._lines else "Nothing was printed yet."
         with self._screen:
@@ -164,10 +176,10 @@ class TaskPage:
         return names, text.decode("utf-8", "replace")
 
     def _drawn(self, view: View, names: list[str], patch: str) -> str:
-        here, out = f"/api/workers/tasks/{self._id}", []
+        here, out = _address(self._id), []
         if patch:
             branch = f" on branch <code>{escape(view['branch'])}</code>" if view["branch"] else ""
-            link = f'<p><a href="{here}/patch">download</a>{branch}</p>'
+            link = f'<p>{diff_size(patch)}{branch} · <a href="{here}/patch">download</a></p>'
             out.append(f'<section class="card"><h2>Changes</h2>{link}{diff(patch)}</section>')
         if names:
             links = (f'<a href="{here}/artifacts/{quote(n)}">{escape(n)}</a>' for n in names[:500])
@@ -175,6 +187,10 @@ class TaskPage:
             rows = f'<h2>Artifacts</h2><ul class="plain">{rows}</ul>'
             out.append(f'<section class="card">{rows}</section>')
         return "".join(out)
+
+
+def _address(task_id: str) -> str:
+    return f"/api/workers/tasks/{task_id}"
 
 
 def _patch(path: str) -> str:

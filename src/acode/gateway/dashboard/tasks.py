@@ -43,12 +43,12 @@ class TasksPage:
         with ui.element("div").classes("row-head"):
             self._where = html().props('aria-live="polite"')
             with ui.element("div").classes("tools"):
-                self._back = ui.button("Earlier", on_click=lambda: self._turn(-SIZE)).props(
+                self._back = ui.button("Previous", on_click=lambda: self._turn(-SIZE)).props(
                     "outline"
                 )
                 self._page = ui.number("Page", value=1, min=1, precision=0, on_change=self._jump)
                 self._page.props('outlined dense debounce=400 aria-label="Page"').classes("short")
-                self._next = ui.button("Later", on_click=lambda: self._turn(SIZE)).props("outline")
+                self._next = ui.button("Next", on_click=lambda: self._turn(SIZE)).props("outline")
 
     async def begin(self) -> None:
         """Show how things are, and how they change."""
