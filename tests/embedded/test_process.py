@@ -238,7 +238,7 @@ def wait_for_a_file(ctx: acode.SyncContext, path: str) -> None:
 
 async def warm(pool: acode.Pool) -> None:
     """Short tasks, until workers have several at once in their hands."""
-    while pool._heart is None or pool._heart.crew.depth < 4:
+    while pool._heart is None or pool._heart.crew.lanes.most < 4:
         handles = await pool.submit_many(pid, [()] * 50)
         await asyncio.gather(*(handle.result(timeout=60) for handle in handles))
 

@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -242,7 +243,7 @@ KILLED_AHEAD = """
 
     @acode.handler("deadly")
     def deadly(ctx, number):
-        if number == 0 and not os.path.exists("died"):
+        if number == 9 and not os.path.exists("died"):
             while not os.path.exists("ids"):
                 time.sleep(0.01)
             open("died", "w").close()
@@ -284,7 +285,7 @@ def test_what_a_killed_program_had_not_begun_does_not_count(
     killed.communicate(timeout=60)
     assert killed.returncode == -signal.SIGKILL
     counts, attempts = one.run(isolation).splitlines()
-    assert counts == " ".join(["2", *["1"] * 39])
+    assert counts == " ".join([*["1"] * 9, "2", *["1"] * 30])
     assert int(attempts) > 41, "others were claimed as well"
 
 
@@ -305,3 +306,15 @@ async def test_a_plain_handler_can_look_whether_it_was_stopped(inline: Bench) ->
         await until(lambda: inline.lines("x"))
         await pool.cancel(handle.id)
         await until(lambda: len(inline.lines("x")) == 2)
+
+
+@acode.handler("steps-in-threads")
+def steps_in_threads(ctx: acode.SyncContext) -> list[int]:
+    with ThreadPoolExecutor(4) as threads:
+        return list(threads.map(lambda n: ctx.step(f"step {n}", lambda: n), range(40)))
+
+
+async def test_a_plain_handler_may_take_steps_in_threads_of_its_own(bench: Bench) -> None:
+    async with bench.pool() as pool:
+        handle = await pool.submit(steps_in_threads)
+        assert await handle.result(timeout=60) == list(range(40))

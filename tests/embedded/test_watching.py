@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tracemalloc
 from collections.abc import Callable
+from inspect import iscoroutinefunction
 from typing import Any
 
 import pytest
@@ -139,6 +140,15 @@ def test_everything_public_is_there_documented_and_listed() -> None:
         assert name == "__version__" or found.__doc__, name
     with pytest.raises(AttributeError):
         _ = acode.nonsense
+
+
+@pytest.mark.req("027-FR-001")
+def test_a_pool_has_the_words_of_the_contract() -> None:
+    words = ["start", "stop", "submit", "submit_many", "cancel", "get", "scale"]
+    assert all(iscoroutinefunction(getattr(acode.Pool, word)) for word in words)
+    assert not iscoroutinefunction(acode.Pool.stats)
+    assert not iscoroutinefunction(acode.Pool.events)
+    assert all(getattr(acode.Pool, word).__doc__ for word in [*words, "stats", "events"])
 
 
 MEMORY = """

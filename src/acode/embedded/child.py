@@ -1,4 +1,8 @@
-"""A handler process: its main thread runs handlers, another one listens and shows signs of life."""
+"""A handler process: its main thread runs handlers, and listens while it has nothing to run.
+
+Another thread listens and shows signs of life while a handler takes long. To hand every short
+attempt from one thread to the other would take longer than many of them.
+"""
 
 import asyncio
 import os
@@ -8,7 +12,6 @@ import socket
 import threading
 from collections import deque
 from collections.abc import Callable
-from queue import SimpleQueue
 from typing import Any
 
 from acode.clock import SystemClock, ticks
@@ -26,6 +29,7 @@ from acode.embedded.frames import (
     ToWorker,
     Warned,
     pack,
+    to_worker,
 )
 from acode.errors import LeaseLost
 from acode.runner import calling
@@ -34,6 +38,8 @@ from acode.runner.handlers import Handler
 
 _INTERRUPT = signal.SIGUSR1
 _CHUNK = 1 << 16
+_SHORT_SECONDS = 0.01
+"""While an attempt takes less than this, nobody need listen."""
 
 
 class HandlerProcess:
@@ -54,27 +60,44 @@ class HandlerProcess:
         self._heartbeat_ms = heartbeat_ms
         self._clock = SystemClock()
         self._calls: deque[Call] = deque()
-        self._arrived: SimpleQueue[None] = SimpleQueue()
+        self._messages: Messages[ToWorker] = Messages(to_worker)
+        self._reading = threading.Lock()
+        """Whoever has it listens."""
+        self._heard = threading.Event()
+        """The other thread has heard something, or listens no more."""
+        self._busy = threading.Event()
+        """An attempt has begun: the other thread should look after it."""
+        self._hurry = threading.Event()
+        """It should listen at once: the handler waits for an answer."""
         self._lock = threading.Lock()
         self._sending = threading.Lock()
+        self._keeping = threading.Lock()
         self._current: Call | None = None
         self._stopped = False
         self._interruptible = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[Any] | None = None
         self._kept: asyncio.Future[Kept] | None = None
-        self._answers: SimpleQueue[Kept] = SimpleQueue()
+        self._answers: deque[Kept] = deque()
+        self._poll = select.poll()
+        for descriptor in (wire.fileno(), program):
+            self._poll.register(descriptor, select.POLLIN)
+        self._last_beat = 0.0
 
     def run(self) -> None:
         """Live."""
         signal.signal(_INTERRUPT, self._on_interrupt)
         self._main = threading.main_thread().ident or 0
+        self._beat()
         threading.Thread(target=self._listen, name="acode-listener", daemon=True).start()
         while True:
-            self._arrived.get()
             call = self._next()
-            if call is not None:
-                self._send(self._attempt(call))
+            if call is None:
+                self._wait()
+                continue
+            if not self._busy.is_set():
+                self._busy.set()
+            self._send(self._attempt(call))
 
     def _next(self) -> Call | None:
         """The next attempt, unless it was called back meanwhile."""
@@ -82,7 +105,7 @@ class HandlerProcess:
             self._current = self._calls.popleft() if self._calls else None
             self._stopped = False
             # An answer that an interrupted attempt did not wait for is none for the next one.
-            self._answers = SimpleQueue()
+            self._answers.clear()
             return self._current
 
     def _send(self, message: FromWorker) -> None:
@@ -139,33 +162,58 @@ class HandlerProcess:
             self._interruptible = False
             raise Stopped
 
-    # The listener.
+    # Listening.
+
+    def _wait(self) -> None:
+        """Listen until something is heard, or let the other thread do so if it does already."""
+        if self._reading.acquire(blocking=False):
+            try:
+                self._read()
+            finally:
+                self._reading.release()
+        else:
+            self._heard.wait()
+            self._heard.clear()
+
+    def _read(self) -> None:
+        """Heed what comes next, and show a sign of life when it is time for one."""
+        for descriptor, _ in self._poll.poll(self._heartbeat_ms):
+            data = b"" if descriptor == self._program else self._wire.recv(_CHUNK)
+            if not data:
+                os._exit(0)  # the program is gone or wants no more of us
+            for message in self._messages.feed(data):
+                self._heed(message)
+        if (ticks() - self._last_beat) * 1000 >= self._heartbeat_ms:
+            self._beat()
+
+    def _beat(self) -> None:
+        self._last_beat = ticks()
+        self._send(Beat(os.getpid()))
 
     def _listen(self) -> None:
-        messages: Messages[ToWorker] = Messages(ToWorker)
-        poll = select.poll()
-        poll.register(self._wire, select.POLLIN)
-        poll.register(self._program, select.POLLIN)
-        self._send(Beat(os.getpid()))
-        last = ticks()
+        """The other thread: look after attempts that take long."""
         while True:
-            ready = poll.poll(self._heartbeat_ms)
-            for descriptor, _ in ready:
-                data = b"" if descriptor == self._program else self._wire.recv(_CHUNK)
-                if not data:
-                    os._exit(0)  # the program is gone or wants no more of us
-                for message in messages.feed(data):
-                    self._heed(message)
-            if (ticks() - last) * 1000 >= self._heartbeat_ms:
-                last = ticks()
-                self._send(Beat(os.getpid()))
+            self._busy.wait()
+            call = self._current
+            self._hurry.wait(_SHORT_SECONDS)
+            if call is None or self._current is not call:
+                # Cleared before it is looked at: an attempt that begins now is not overlooked.
+                self._busy.clear()
+                if self._current is not None:
+                    self._busy.set()
+                continue
+            with self._reading:
+                while self._current is call:
+                    self._read()
+                    self._heard.set()
+            self._hurry.clear()
+            self._heard.set()  # the main thread may listen again
 
     def _heed(self, message: ToWorker) -> None:
         match message:
             case Run(call):
                 with self._lock:
                     self._calls.append(call)
-                self._arrived.put(None)
             case Revoke(tokens):
                 self._give_back(tokens)
             case Interrupt(token):
@@ -196,13 +244,14 @@ class HandlerProcess:
         if self._kept is not None and self._loop is not None:
             self._loop.call_soon_threadsafe(_resolve, self._kept, kept)
         else:
-            self._answers.put(kept)
+            self._answers.append(kept)
 
     # Steps.
 
     async def keep(self, call: Call, step: str, value: Any) -> None:
         """Send a step to the program and wait until it is durable."""
         self._kept = asyncio.get_running_loop().create_future()
+        self._hurry.set()
         try:
             self._send(Step(call.token, step, value))
             _raise_refusal(await self._kept)
@@ -210,9 +259,17 @@ class HandlerProcess:
             self._kept = None
 
     def keep_sync(self, call: Call, step: str, value: Any) -> None:
-        """The same for a plain function."""
-        self._send(Step(call.token, step, value))
-        _raise_refusal(self._answers.get())
+        """The same for a plain function, one step at a time even if it has threads of its own."""
+        self._interruptible = False  # in the middle of a message
+        with self._keeping:
+            self._send(Step(call.token, step, value))
+            while not self._answers and not self._stopped:
+                self._wait()
+            kept = None if self._stopped else self._answers.popleft()
+        self._interruptible = True
+        if kept is None:
+            raise Stopped
+        _raise_refusal(kept)
 
     def warn(self, call: Call, message: str) -> None:
         """Pass a warning on."""

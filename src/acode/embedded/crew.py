@@ -1,28 +1,27 @@
 """The workers of an embedded pool: takes leases from the dispatcher, gives them to whoever is free.
 
-The dispatcher sees lanes, not workers: one for each worker, and some more while tasks are so short
-that a commit for each would take longer than the task. What has arrived waits here in the order
-of its priority, so a lane more never lets a less urgent task go first.
+What has arrived waits here in the order of its priority, so a lane more than there are workers
+never lets a less urgent task go first.
 """
 
 import asyncio
 import heapq
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 from acode.clock import Clock, ticks
 from acode.embedded.eager import Errands
+from acode.embedded.lanes import Lanes
 from acode.embedded.order import Interruption, Order
 from acode.embedded.worker import Worker
 from acode.engine.bell import Bell
 from acode.engine.dispatcher import Dispatcher
 from acode.engine.roster import Roster, Slot
-from acode.ids import new_id
 from acode.model.ending import Ending
 from acode.model.event import PoolNote, WorkerStarted, WorkerStopped
 from acode.model.failure import Failure
 from acode.model.state import WorkerStatus
-from acode.model.task import Mode
 from acode.observe.events import Events
 from acode.runner.context import Call
 from acode.store.base import Store
@@ -75,7 +74,6 @@ class Crew:
         on_take: Callable[[], None],
     ) -> None:
         self._store = store
-        self._roster = roster
         self._dispatcher = dispatcher
         self._clock = clock
         self._events = events
@@ -86,19 +84,17 @@ class Crew:
         self._orders: dict[str, Order] = {}
         """Every attempt that is not over, by its token."""
         self._taken = 0
-        self._extra: list[Slot] = []
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = 0.0
         self._relief: asyncio.TimerHandle | None = None
         self.workers: dict[str, Worker] = {}
+        self.lanes = Lanes(roster, clock, partial(Lane, self), self.workers)
         self.causes: dict[tuple[str, int], BaseException] = {}
         """What handlers have raised, by task and attempt, until it is told."""
         self.unwanted: set[str] = set()
         """Tasks that are being cancelled: none of them begins any more."""
         self.closing = False
         """The pool stops: what was claimed meanwhile is given back."""
-        self.depth = 1
-        """How many attempts each worker may have, the one that runs included."""
         self.errands = Errands(self._complain)
 
     def _complain(self, error: BaseException) -> None:
@@ -109,41 +105,20 @@ class Crew:
     def join(self, worker: Worker, pid: int) -> None:
         """A worker is ready; so is its lane."""
         self.workers[worker.id] = worker
-        slot = self._roster.get(worker.id) or self._open_lane(worker.id)
-        slot.leaving = False
+        self.lanes.open_for(worker.id)
         self._events.emit(WorkerStarted(worker.id, pid))
         self._deal()
         self._bell.ring()
 
-    def _open_lane(self, lane_id: str) -> Slot:
-        slot = self._roster.add(lane_id, Mode.PROCESS)
-        slot.link = Lane(self, slot)
-        slot.started_at = self._clock.now()
-        slot.move(WorkerStatus.IDLE)
-        return slot
-
-    def absent(self, worker: Worker) -> None:
+    def absent(self, worker: Worker, *, for_good: bool = False) -> None:
         """A worker has died; until it is back nothing is claimed on its account."""
         self.workers.pop(worker.id, None)
-        if (slot := self._roster.get(worker.id)) is not None:
-            slot.leaving = True
+        self.lanes.close_for(worker.id, for_good=for_good)
 
     def part(self, worker: Worker) -> None:
         """A worker is gone for good."""
-        self.absent(worker)
-        slot = self._roster.get(worker.id)
-        if slot is not None and slot.lease is None:
-            self._roster.remove(slot)
+        self.absent(worker, for_good=True)
         self._events.emit(WorkerStopped(worker.id))
-
-    def deepen(self, depth: int) -> None:
-        """Let every worker have so many attempts at once; lanes are opened and closed for it."""
-        self.depth = depth
-        wanted = len(self.workers) * (depth - 1)
-        while len(self._extra) < wanted:
-            self._extra.append(self._open_lane(new_id(self._clock.now())))
-        for place, slot in enumerate(self._extra):
-            slot.leaving = place >= wanted
 
     # Attempts.
 
@@ -193,7 +168,7 @@ class Crew:
         home = self.workers.get(order.slot.id)
         if home is not None and home.load == 0 and home.room(1):
             return home
-        free = [worker for worker in self.workers.values() if worker.room(self.depth) > 0]
+        free = [worker for worker in self.workers.values() if worker.room(self.lanes.depth) > 0]
         return min(free, key=lambda worker: worker.load, default=None)
 
     def abort(self, token: str, why: Interruption, *, force: bool = False) -> None:
@@ -214,7 +189,7 @@ class Crew:
     def started(self, order: Order) -> None:
         """A handler begins; its time runs."""
         order.begin(ticks())
-        if self.depth > 1 and self._relief is None:
+        if self.lanes.depth > 1 and self._relief is None:
             self._relief = asyncio.get_running_loop().call_later(STUCK_SECONDS, self._relieve)
         if not self._alarm_at or order.deadline < self._alarm_at:
             self._set_alarm(order.deadline)
@@ -270,10 +245,10 @@ class Crew:
         self._set_free(order.slot)
 
     def _set_free(self, slot: Slot) -> None:
-        if slot.lease is not None:
-            return  # it has its next one already
-        if slot.leaving and slot.id not in self.workers and slot not in self._extra:
-            self._roster.remove(slot)
+        if slot.lease is None:
+            self.lanes.idle(slot)
+        elif not self.lanes.widen():
+            return  # it has its next one already, and so has everybody else
         self._bell.ring()
 
     async def save_step(self, call: Call, step: str, value: Any) -> None:

@@ -1,32 +1,33 @@
-"""Coroutines that usually do not wait are run at once; only those that do wait become tasks."""
+"""Coroutines that usually do not wait are run at once, and go on as soon as they can."""
 
 import asyncio
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from acode.clock import Deadline
+
+Work = Coroutine[Any, Any, None]
+OnError = Callable[[BaseException], None]
 
 
 class Errands:
     """Runs coroutines that nobody awaits, keeps hold of them, and tells of their errors."""
 
-    def __init__(self, on_error: Any) -> None:
+    def __init__(self, on_error: OnError) -> None:
         self._on_error = on_error
         self._tasks: set[asyncio.Task[None]] = set()
+        self._waiting: set[_Errand] = set()
 
-    def run(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run it up to where it waits for the first time, and the rest as a task."""
-        try:
-            waits_for = work.send(None)
-        except StopIteration:
-            return
-        except Exception as error:
-            self._on_error(error)
-            return
-        self.later(_rest(work, waits_for))
+    def run(self, work: Work) -> None:
+        """Run the engine's own work: up to where it waits, and on from there.
 
-    def later(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run it as a task."""
+        A task of the loop for each would take longer than most of them. Without one nothing may
+        ask for the current task, as `asyncio.timeout` does.
+        """
+        _Errand(work, self._waiting, self._on_error).go_on()
+
+    def later(self, work: Work) -> None:
+        """Run whatever it is as a task."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)
@@ -39,49 +40,44 @@ class Errands:
     async def settle(self, seconds: float) -> None:
         """Wait until nothing is under way, or for so long."""
         deadline = Deadline(seconds)
-        while self._tasks and deadline.left() > 0:
-            await asyncio.wait(self._tasks, timeout=deadline.left())
+        while (self._tasks or self._waiting) and deadline.left() > 0:
+            awaited = [*self._tasks, *(one.awaited for one in self._waiting)]
+            await asyncio.wait(awaited, timeout=deadline.left())
 
     async def cancel(self) -> None:
         """End what is under way."""
         for task in tuple(self._tasks):
             task.cancel()
+        for errand in tuple(self._waiting):
+            errand.awaited.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-async def _rest(work: Coroutine[Any, Any, None], waits_for: Any) -> None:
-    await _Resumed(work, waits_for)
+class _Errand:
+    """One coroutine, driven by what it waits for."""
 
+    __slots__ = ("_on_error", "_waiting", "_work", "awaited")
 
-class _Resumed:
-    """The remainder of a coroutine that has been started by hand."""
-
-    def __init__(self, work: Coroutine[Any, Any, None], waits_for: Any) -> None:
+    def __init__(self, work: Work, waiting: "set[_Errand]", on_error: OnError) -> None:
         self._work = work
-        self._waits_for = waits_for
+        self._waiting = waiting
+        self._on_error = on_error
+        self.awaited: asyncio.Future[Any]
 
-    def __await__(self) -> Generator[Any, Any, None]:
-        waits_for = self._waits_for
-        while True:
-            try:
-                # A future that is yielded says so; whoever drives us will look for the mark.
-                sent = yield waits_for
-            except BaseException as error:
-                step = self._throw(error)
-            else:
-                step = self._send(sent)
-            if step is None:
-                return
-            (waits_for,) = step
-
-    def _send(self, value: Any) -> tuple[Any] | None:
+    def go_on(self, _done: object = None) -> None:
+        """What it waited for is there."""
+        self._waiting.discard(self)
         try:
-            return (self._work.send(value),)
+            awaited = self._work.send(None)
         except StopIteration:
-            return None
-
-    def _throw(self, error: BaseException) -> tuple[Any] | None:
-        try:
-            return (self._work.throw(error),)
-        except StopIteration:
-            return None
+            return
+        except asyncio.CancelledError:
+            return  # the pool does not want it any more
+        except Exception as error:
+            self._on_error(error)
+            return
+        self.awaited = awaited
+        # A future that is yielded says so; whoever drives the coroutine takes the mark off.
+        awaited._asyncio_future_blocking = False
+        self._waiting.add(self)
+        awaited.add_done_callback(self.go_on)

@@ -1,7 +1,6 @@
 """What goes between the embedding program and a handler process: a length, then one message."""
 
 import struct
-from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -80,6 +79,10 @@ class Beat(msgspec.Struct, frozen=True, tag=5, array_like=True):
 FromWorker = Done | Returned | Step | Warned | Beat
 
 _encode = msgspec.msgpack.Encoder().encode
+# Made once, before workers are forked: to make one reads annotations all over the place, and every
+# worker would have pages of its own afterwards.
+from_worker: msgspec.msgpack.Decoder[FromWorker] = msgspec.msgpack.Decoder(FromWorker)
+to_worker: msgspec.msgpack.Decoder[ToWorker] = msgspec.msgpack.Decoder(ToWorker)
 
 
 def pack(message: ToWorker | FromWorker) -> bytes:
@@ -91,20 +94,21 @@ def pack(message: ToWorker | FromWorker) -> bytes:
 class Messages(Generic[M]):
     """Turns a stream of bytes into messages, however it was cut."""
 
-    def __init__(self, shape: Any) -> None:
-        self._decoder: msgspec.msgpack.Decoder[M] = msgspec.msgpack.Decoder(shape)
+    def __init__(self, decoder: msgspec.msgpack.Decoder[M]) -> None:
+        self._decoder = decoder
         self._buffer = bytearray()
 
-    def feed(self, data: bytes) -> Iterator[M]:
+    def feed(self, data: bytes) -> list[M]:
         """Every message that is complete now."""
         self._buffer += data
-        place, total = 0, len(self._buffer)
+        found, place, total = [], 0, len(self._buffer)
         with memoryview(self._buffer) as view:
             while total - place >= _LENGTH.size:
                 (length,) = _LENGTH.unpack_from(view, place)
                 end = place + _LENGTH.size + length
                 if end > total:
                     break
-                yield self._decoder.decode(view[place + _LENGTH.size : end])
+                found.append(self._decoder.decode(view[place + _LENGTH.size : end]))
                 place = end
         del self._buffer[:place]
+        return found

@@ -44,7 +44,10 @@ class TaskHandle(Generic[R]):
     __slots__ = ("_fate", "_handler", "_id")
 
     def __init__(
-        self, task_id: str, fate: Callable[[], Awaitable[Fate]], handler: Handler | None = None
+        self,
+        task_id: str,
+        fate: "asyncio.Future[Fate] | Callable[[], Awaitable[Fate]]",
+        handler: Handler | None = None,
     ) -> None:
         self._id = task_id
         self._fate = fate
@@ -65,15 +68,20 @@ class TaskHandle(Generic[R]):
         `TaskTimeout` if there is no result after so many seconds; the task goes on then.
         """
         if timeout is None:
-            return self._told(await self._fate())
+            return self._told(await self._awaited())
         try:
             async with asyncio.timeout(timeout) as wait:
-                fate = await self._fate()
+                fate = await self._awaited()
         except TimeoutError:
             if not wait.expired():
                 raise
             raise TaskTimeout(f"task {self._id} has no result after {timeout:g} s") from None
         return self._told(fate)
+
+    def _awaited(self) -> Awaitable[Fate]:
+        # Whoever gives up waiting must not take the fate from others who wait.
+        fate = self._fate
+        return asyncio.shield(fate) if isinstance(fate, asyncio.Future) else fate()
 
     def _told(self, fate: Fate) -> R:
         match fate.status:

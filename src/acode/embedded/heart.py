@@ -8,7 +8,7 @@ from acode.embedded.company import LEASE_SECONDS, Company, stranger
 from acode.embedded.crew import Crew
 from acode.embedded.handle import Fate, Waiters, fate_of
 from acode.embedded.hooks import Hooks
-from acode.embedded.notes import log
+from acode.embedded.notes import is_noted, log
 from acode.embedded.order import Interruption, Order
 from acode.embedded.process import ProcessWorker
 from acode.embedded.request import Calls
@@ -41,9 +41,6 @@ DAY_MS = 86_400_000
 TIDY_SECONDS = 600.0
 SETTLE_SECONDS = 10.0
 """What writing the last endings may take."""
-DEEPEST = 64
-SHORT_MS = 8.0
-"""Attempts that take less than this together may be in the hands of a worker at once."""
 
 
 class Heart:
@@ -90,7 +87,8 @@ class Heart:
             await self._company.join()
         counts = await self.store.counts()
         self._statistics.waits(counts.waiting)
-        self._events.subscribe(self._on_event)
+        self._events.subscribe(self._on_end, TaskEnded)
+        self._events.subscribe(self._on_event, wants=self._is_watched)
         try:
             self._staff.begun = self._opened.begun
             await self._staff.hire(self.crew, self._wanted.workers)
@@ -158,7 +156,9 @@ class Heart:
 
     async def tick(self) -> float:
         """One look at the queue; how long to rest."""
-        return await self.dispatcher.tick()
+        rest = await self.dispatcher.tick()
+        self.crew.lanes.narrow()
+        return rest
 
     # End.
 
@@ -215,14 +215,17 @@ class Heart:
 
     # Hearing.
 
+    def _is_watched(self, kind: type[PoolEvent]) -> bool:
+        return self.stream.is_read or is_noted(kind)
+
     def _on_event(self, event: PoolEvent) -> None:
-        if type(event) is TaskEnded:
-            self._on_end(event)
         if self.stream.is_read:
             self.stream.tell(event)
         log(event)
 
-    def _on_end(self, event: TaskEnded) -> None:
+    def _on_end(self, event: PoolEvent) -> None:
+        if not isinstance(event, TaskEnded):
+            return
         status = event.status
         if status is Status.PENDING and event.task_id in self.crew.unwanted:
             status = Status.CANCELLED  # the store lets the wish win over another try
@@ -240,18 +243,9 @@ class Heart:
     def _on_run(self, order: Order, seconds: float) -> None:
         self._statistics.ran(order.call.name, seconds)
         self._runs += 1
-        if not self._runs % 16:
-            self._adapt()
-
-    def _adapt(self) -> None:
-        """More lanes while tasks are short; inline workers gain only where commits take time."""
-        if self._wanted.isolation == "inline" and not self._opened.durable:
-            return
-        mean = mean_ms(self._statistics.recent)
-        depth = max(1, min(DEEPEST, int(SHORT_MS / max(mean, 0.01))))
-        if depth != self.crew.depth:
-            self.crew.deepen(depth)
-            self.bell.ring()
+        # Inline workers gain by more lanes only where commits take time.
+        if not self._runs % 16 and (self._wanted.isolation != "inline" or self._opened.durable):
+            self.crew.lanes.suit(mean_ms(self._statistics.recent))
 
     # Wishes.
 

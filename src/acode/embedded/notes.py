@@ -17,7 +17,12 @@ _LEVELS = {
 _OFTEN = frozenset({TaskEnded, TaskAssigned, WorkerStatusChanged})
 
 
+def is_noted(kind: type[PoolEvent]) -> bool:
+    """What happens all the time is written down only if somebody debugs."""
+    return kind not in _OFTEN or _logger.isEnabledFor(logging.DEBUG)
+
+
 def log(event: PoolEvent) -> None:
-    """Write an event down; what happens all the time only if somebody debugs."""
-    if type(event) not in _OFTEN or _logger.isEnabledFor(logging.DEBUG):
+    """Write an event down."""
+    if is_noted(type(event)):
         _logger.log(_LEVELS[level_of(event)], line_of(event))

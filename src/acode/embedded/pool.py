@@ -13,7 +13,7 @@ from acode.embedded.request import Options, Request
 from acode.embedded.seen import SeenTask, seen
 from acode.embedded.statistics import PoolStats
 from acode.embedded.wanted import Wanted
-from acode.errors import PoolStopped, QueueFull
+from acode.errors import DrainTimeout, PoolStopped, QueueFull
 from acode.ids import new_id
 from acode.model.event import Event
 from acode.model.task import Submission
@@ -116,7 +116,12 @@ class Pool:
         error: BaseException | None,
         _traceback: TracebackType | None,
     ) -> None:
-        await self.stop()
+        try:
+            await self.stop()
+        except DrainTimeout as late:
+            if error is None:
+                raise
+            error.add_note(str(late))  # what went wrong first is what is raised
 
     async def serve(self) -> None:
         """Work until SIGTERM or SIGINT asks for the end, then `stop`."""
@@ -218,7 +223,7 @@ class Pool:
         if added.existed:
             heart.waiters.forget(mine.id)
             return TaskHandle(added.id, lambda: heart.fate(added.id), handler)
-        return TaskHandle(added.id, lambda: asyncio.shield(future), handler)
+        return TaskHandle(added.id, future, handler)
 
     def handle(self, task_id: str) -> TaskHandle[Any]:
         """A handle of any task in the store, for example one that an earlier run submitted."""
@@ -236,14 +241,14 @@ class Pool:
     async def _requeue(self, task_id: str, reset_attempts: bool) -> TaskHandle[Any]:
         heart = self._alive()
         future = await heart.requeue(task_id, reset_attempts)
-        return TaskHandle(task_id, lambda: asyncio.shield(future))
+        return TaskHandle(task_id, future)
 
     # The pool.
 
     async def scale(self, workers: int) -> None:
         """Another number of workers; those that are busy finish their task first."""
-        if workers < 1:
-            raise ValueError("a pool has at least 1 worker")
+        if not isinstance(workers, int) or workers < 1:
+            raise ValueError(f"a pool has at least 1 worker, not {workers!r}")
         await self._alive().scale(workers)
 
     def stats(self) -> PoolStats:

@@ -20,6 +20,7 @@ from acode.embedded.frames import (
     Run,
     Step,
     Warned,
+    from_worker,
     pack,
 )
 from acode.embedded.order import Order
@@ -52,7 +53,7 @@ class ProcessWorker(asyncio.Protocol):
         self._called_back: set[str] = set()
         self._stuck = False
         """The attempt that runs takes long; nothing should wait behind it."""
-        self._messages: Messages[FromWorker] = Messages(FromWorker)
+        self._messages: Messages[FromWorker] = Messages(from_worker)
         self._outbox: list[bytes] = []
         self._transport: asyncio.Transport | None = None
         self._grace: asyncio.TimerHandle | None = None
@@ -123,9 +124,10 @@ class ProcessWorker(asyncio.Protocol):
     def begin(self, order: Order) -> None:
         """Send an attempt; it begins after those that are there."""
         self._orders[order.lease.token] = order
-        if len(self._orders) == 1:
-            self._desk.started(order)
         self._post(pack(Run(order.call)))
+        if len(self._orders) == 1:
+            self._flush()  # the process waits for it
+            self._desk.started(order)
 
     def _post(self, data: bytes) -> None:
         # Everything of one turn of the loop goes in one write.

@@ -39,6 +39,9 @@ class Request:
     """Checks a handler and options once, for any number of arguments."""
 
     def __init__(self, handler: Callable[..., Any] | str, options: Options) -> None:
+        if unknown := sorted(options.keys() - Options.__annotations__.keys()):
+            known = ", ".join(Options.__annotations__)
+            raise InvalidTask(f"submit has no option {unknown[0]}", f"it has {known}")
         self.name, self.handler = handler_of(handler)
         self._note = dict(plain(dict(options.get("metadata") or {}), "metadata"))
         if path := _path(self.handler):
@@ -53,6 +56,9 @@ class Request:
 
     def spec(self, args: Sequence[Any]) -> TaskSpec:
         """What a task with these arguments asks for."""
+        if type(args) is not tuple and (isinstance(args, str) or not isinstance(args, Sequence)):
+            hint = "give a tuple for each call: [(1,), (2,)]"
+            raise InvalidTask(f"{args!r:.50} is no tuple of arguments", hint)
         if self.handler is not None:
             self.handler.check_count(len(args))
         return TaskSpec(

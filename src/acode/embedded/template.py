@@ -19,6 +19,7 @@ import msgspec
 
 from acode.embedded.begun import Begun
 from acode.embedded.child import HandlerProcess
+from acode.runner.handlers import registry
 from acode.runner.tree import become_subreaper, signal_below
 from acode.worker.loop import Loop
 
@@ -150,6 +151,8 @@ def _become_template(ours: socket.socket, theirs: socket.socket, program: int) -
             # Not ignored: what handlers start would inherit that. The program tells us to end.
             signal.signal(number, _do_nothing)
         become_subreaper()
+        for handler in registry:
+            handler.prepare()  # what each worker did by itself would be memory of its own
         gc.freeze()
         gc.disable()
         Template(theirs, program).run()

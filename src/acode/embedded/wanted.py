@@ -13,6 +13,7 @@ from acode.settings.tree import PoolLimits, Tasks, Workers
 from acode.settings.tree import Retry as RetrySettings
 
 LIMITS = {"workers": 1, "queue_size": 1, "task_timeout": 0.001, "stall_timeout": 0.01}
+WHOLE = ("workers", "queue_size")
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +37,10 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         if self.isolation not in ("inline", "process"):
             raise ConfigError(f"isolation {self.isolation!r} is neither inline nor process", "")
         for name, least in LIMITS.items():
-            if not getattr(self, name) >= least:
+            value = getattr(self, name)
+            if not isinstance(value, int if name in WHOLE else int | float):
+                raise ConfigError(f"{name} is a number, not {value!r}", "")
+            if not value >= least:
                 raise ConfigError(f"{name} must be at least {least:g}", "")
 
     @property
