@@ -19,6 +19,7 @@ from bench import (
     limits,
     listing,
     postgres,
+    promises,
     spawning,
     startup,
     throughput,
@@ -46,6 +47,7 @@ QUESTIONS: dict[str, Callable[[Shelf, Scale], Iterable[Line]]] = {
     "gateway": gateway.measure,
     "workspaces": workspaces.measure,
     "containers": containers.measure,
+    "promises": promises.measure,
 }
 
 

@@ -19,6 +19,8 @@ START_GOAL = 3
 EACH_GOAL_SECONDS = 0.010
 MEMORY_GOAL_MB = 4.0
 CPU_GOAL_PERCENT = 1.0
+SETTLE_SECONDS = 2.0
+"""Workers get ready for their first attempt when nobody else starts."""
 IDLE_SECONDS = 20
 """Two heartbeats of every worker."""
 TASKS_EACH = 20
@@ -30,6 +32,7 @@ def measure(shelf: Shelf, scale: Scale) -> Iterator[Line]:
     starts = {str(count): _starting(shelf, count) for count in (FEW, MANY)}
     yield from _starts(Rounds(starts, scale.rounds))
     with pool(shelf.fresh(), MANY, poolLimits={"concurrentTasks": MANY}) as running:
+        time.sleep(SETTLE_SECONDS)
         yield _memory("PSS of an idle worker", running)
         yield from _idleness(running)
         running.submit(["true"] * (MANY * TASKS_EACH))
@@ -64,9 +67,11 @@ def _idleness(running: Pool) -> Iterator[Line]:
     """The processor time of everybody, heartbeats included, and what they wrote."""
     daemon = psutil.Process(running.daemon_pid)
     pids = [process.pid for process in (daemon, *daemon.children(recursive=True))]
-    files, used = _files(running.project.agent_dir), sum(map(cpu_seconds, pids))
+    files, used = _files(running.project.agent_dir), {pid: cpu_seconds(pid) for pid in pids}
     elapsed = seconds(lambda: time.sleep(IDLE_SECONDS))
-    percent = (sum(map(cpu_seconds, pids)) - used) / elapsed * 100
+    # The daemon's helpers, who look at tools and at what was left, come and go.
+    staying = [pid for pid in pids if os.path.exists(f"/proc/{pid}")]
+    percent = sum(cpu_seconds(pid) - used[pid] for pid in staying) / elapsed * 100
     changed = len(set(_files(running.project.agent_dir).items()) - set(files.items()))
     yield Line(
         f"{MANY} idle workers and their heartbeats",

@@ -20,7 +20,7 @@ from uuid import uuid4
 
 import acode
 from bench.filled import Shelf
-from bench.queues import PROCESSES, Peer, peers, processor_seconds
+from bench.queues import PROCESSES, WARM, Peer, peers, processor_seconds
 from bench.report import Line, Pair, at_least, at_most, duration
 from bench.rounds import Rounds, Scale, seconds
 
@@ -122,6 +122,7 @@ def _latency(shelf: Shelf, scale: Scale, others: dict[str, Callable[[], float]])
         options: dict[str, Any] = {"isolation": "process", "workers": PROCESSES}
         pool = acode.Pool(store=f"sqlite:///{shelf.fresh().root}/queue.db", **options)
         runner.run(pool.start())
+        runner.run(_warm(pool))
         for _ in range(count):
             samples[OURS].append(runner.run(_once(pool)))
             for name, latency in others.items():
@@ -135,6 +136,12 @@ def _latency(shelf: Shelf, scale: Scale, others: dict[str, Callable[[], float]])
                 f"submit to start, idle, {label}", duration(ours), f"{name}: {duration(theirs)}"
             )
             yield line._replace(ratio=ours / theirs, goal="≤ 1x", met=ours <= theirs)
+
+
+async def _warm(pool: acode.Pool) -> None:
+    """The same few that every peer has done by now."""
+    for handle in await pool.submit_many(noop, [()] * WARM):
+        await handle.result()
 
 
 async def _once(pool: acode.Pool) -> float:

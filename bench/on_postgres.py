@@ -1,7 +1,7 @@
 """One worker process on a PostgreSQL queue: `python -m bench.on_postgres NAME ROLE URL`.
 
-It says `ready`. To drain, it waits for a line, works until nothing is left, and says `done`. To
-serve, it says when each task began, until it is killed.
+It says `ready`. To drain, it waits for a line, works until nothing is left, and says when its first
+task began and when it was done. To serve, it says when each task began, until it is killed.
 """
 
 import asyncio
@@ -21,9 +21,14 @@ def _say(word: object) -> None:
     sys.stdout.flush()
 
 
+began: list[int] = []
+
+
 def _noop() -> None:
     if ROLE == "serve":
         _say(time.monotonic_ns())
+    elif not began:
+        began.append(time.monotonic_ns())
 
 
 async def _go() -> None:
@@ -123,7 +128,8 @@ WORKS: dict[tuple[str, str], Callable[[str], Awaitable[None]]] = {
 
 async def main(name: str, role: str, url: str) -> None:
     await WORKS[name, role](url)
-    _say("done")
+    done = time.monotonic_ns()
+    _say(f"{began[0] if began else done} {done}")
 
 
 if __name__ == "__main__":

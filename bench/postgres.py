@@ -1,7 +1,8 @@
 """How quick is a queue in PostgreSQL beside Procrastinate and PgQueuer, on the same server?
 
-Claim and complete: two worker processes drain a queue that was filled beforehand. Latency: one
-worker process is idle, another process submits. The server keeps what it acknowledges on disk.
+Claim and complete: two worker processes drain a queue that was filled and vacuumed beforehand, from
+the first task that begins until both are done. Latency: one worker process is idle, another process
+submits. The server keeps what it acknowledges on disk.
 Claim cost: the time inside the server's transaction, without the commit, at growing sizes.
 """
 
@@ -9,8 +10,14 @@ import asyncio
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    ExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
 from statistics import median
 from typing import Any
 
@@ -30,6 +37,10 @@ OURS, PROCRASTINATE, PGQUEUER = "acode", "Procrastinate", "PgQueuer"
 NAMES = (OURS, PROCRASTINATE, PGQUEUER)
 PROCESSES = 2
 BATCH = 1000
+LEAST_TASKS = 10_000
+"""With fewer, what a process does once in its life would count."""
+SLOW = 10
+"""Procrastinate takes so many times longer, and gets so many times fewer."""
 SAMPLES = 200
 CLAIMS = 40
 SIZES = (1_000, 100_000, 1_000_000)
@@ -121,10 +132,10 @@ FILLS: dict[str, Callable[[str, int], Any]] = {
 
 
 def _rates(url: str, scale: Scale) -> Iterator[Line]:
-    tasks = max(BATCH, scale.tasks // 4)
+    tasks = max(LEAST_TASKS, scale.tasks)
 
     def turn(name: str) -> Callable[[], float]:
-        return lambda: _drain(name, url, tasks)
+        return lambda: _drain(name, url, tasks // SLOW if name == PROCRASTINATE else tasks)
 
     rates = Rounds({name: turn(name) for name in NAMES}, scale.rounds)
     faster = max(NAMES[1:], key=rates.median)
@@ -136,14 +147,14 @@ def _rates(url: str, scale: Scale) -> Iterator[Line]:
 
 def _drain(name: str, url: str, tasks: int) -> float:
     asyncio.run(FILLS[name](url, tasks))
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("VACUUM ANALYZE")
     with ExitStack() as stack:
         workers = [stack.enter_context(_worker(name, "drain", url)) for _ in range(PROCESSES)]
-        begin = time.perf_counter()
         for worker in workers:
             _tell(worker, "go")
-        for worker in workers:
-            _expect(worker, "done")
-        return tasks / (time.perf_counter() - begin)
+        spans = [tuple(map(int, _heard(worker).split())) for worker in workers]
+        return tasks * 1e9 / (max(end for _, end in spans) - min(begin for begin, _ in spans))
 
 
 @contextmanager
@@ -178,7 +189,11 @@ def _heard(process: "subprocess.Popen[str]") -> str:
 # From submit to start.
 
 
-async def _submit_ours(url: str) -> Callable[[], Awaitable[object]]:
+Submit = Callable[[], Awaitable[object]]
+
+
+@asynccontextmanager
+async def _submit_ours(url: str) -> AsyncIterator[Submit]:
     store = PostgresStore.open(url)
     spec = TaskSpec(command="bench-noop", type="python", metadata={"arguments": []})
 
@@ -186,31 +201,31 @@ async def _submit_ours(url: str) -> Callable[[], Awaitable[object]]:
         one = Submission(new_id(store.clock.now()), spec)
         await store.add([one], actor="bench", queue_size=QUEUE_SIZE)
 
-    return submit
+    yield submit
+    await store.close()
 
 
-async def _submit_procrastinate(url: str) -> Callable[[], Awaitable[object]]:
+@asynccontextmanager
+async def _submit_procrastinate(url: str) -> AsyncIterator[Submit]:
     from bench.procrastinate_app import app
 
-    opened = app(url)
-    one = await opened.__aenter__()
-
-    async def submit(_opened: object = opened) -> None:  # kept as long as it is used
-        await one.configure_task("noop").defer_async()
-
-    return submit
+    async with app(url) as one:
+        yield lambda: one.configure_task("noop").defer_async()
 
 
-async def _submit_pgqueuer(url: str) -> Callable[[], Awaitable[object]]:
+@asynccontextmanager
+async def _submit_pgqueuer(url: str) -> AsyncIterator[Submit]:
     import asyncpg
     from pgqueuer.db import AsyncpgDriver
     from pgqueuer.queries import Queries
 
-    queries = Queries(AsyncpgDriver(await asyncpg.connect(url)))
-    return lambda: queries.enqueue("noop", None)
+    connection = await asyncpg.connect(url)
+    queries = Queries(AsyncpgDriver(connection))
+    yield lambda: queries.enqueue("noop", None)
+    await connection.close()
 
 
-SUBMITTERS = {
+SUBMITTERS: dict[str, Callable[[str], AbstractAsyncContextManager[Submit]]] = {
     OURS: _submit_ours,
     PROCRASTINATE: _submit_procrastinate,
     PGQUEUER: _submit_pgqueuer,
@@ -231,9 +246,9 @@ def _latencies(url: str, scale: Scale) -> Iterator[Line]:
 
 async def _sampled(url: str, count: int) -> dict[str, list[float]]:
     samples: dict[str, list[float]] = {name: [] for name in NAMES}
-    with ExitStack() as stack:
+    async with AsyncExitStack() as stack:
         workers = {name: stack.enter_context(_worker(name, "serve", url)) for name in NAMES}
-        submits = {name: await SUBMITTERS[name](url) for name in NAMES}
+        submits = {name: await stack.enter_async_context(SUBMITTERS[name](url)) for name in NAMES}
         for _ in range(count + 5):
             for name in NAMES:
                 begin = time.monotonic_ns()
@@ -273,7 +288,8 @@ def _claiming(server: Server, size: int) -> Callable[[], float]:
 
     def one() -> float:
         connection = book.line().connection
-        tx, _ = book._begin(connection, "begin")
+        connection.execute(b"BEGIN")
+        tx, _ = book.begun(connection, "begun")
         spent = seconds(lambda: claim(tx, [wanted]))
         connection.execute(b"ROLLBACK")
         return spent

@@ -23,6 +23,8 @@ from bench.handlers import REDIS
 PROCESSES = 4
 READY_SECONDS = 60.0
 REST_SECONDS = 0.002
+WARM = 50
+"""No-ops that everybody does before anything is measured."""
 
 
 class Peer(NamedTuple):
@@ -53,7 +55,7 @@ def peers() -> Iterator[dict[str, Peer]]:
                     found[name] = make()._replace(pids=(worker, redis))
         for name, peer in found.items():
             print(f"  waiting for {name}", file=sys.stderr, flush=True)
-            peer.drive(50)  # its workers are up when they have done something
+            peer.drive(WARM)  # its workers are up when they have done something
         yield found
 
 

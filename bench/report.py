@@ -65,6 +65,6 @@ def table(lines: Iterable[Line]) -> str:
 
 
 def _cells(line: Line) -> tuple[str, ...]:
-    ratio = "" if line.ratio is None else f"{line.ratio:.2f}x"
+    ratio = "" if line.ratio is None else f"{line.ratio:.{2 if line.ratio >= 0.1 else 3}f}x"
     met = {True: "yes", False: "NO", None: ""}[line.met]
     return (line.case, line.ours, line.beside, ratio, line.goal, met)

@@ -1,7 +1,8 @@
 """How soon is a workspace ready, beside `git worktree add --detach`, alone and many at once?
 
-Repositories are generated, in memory, so that the disk does not decide. Each workspace is opened
-in a process of its own, as in the pool; the fork is not counted, for git neither.
+Repositories are generated, in memory, so that the disk does not decide. The clock runs from the
+order until the last workspace is ready; each is opened in a process that waits for the order, as a
+steward of the pool does: one that has had a workspace before, or a new one where a line says so.
 """
 
 import gc
@@ -11,7 +12,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from statistics import median
@@ -28,7 +30,11 @@ from bench.rounds import Rounds, Scale, seconds
 SIZES = (5_000, 50_000)
 FOLDERS = 100
 GIT = "git worktree add"
+FIRST = "overlay, first of a steward"
 GOALS: dict[Strategy, float] = {"overlay": 0.02, "warm": 0.1, "plain": 1.1}
+YOUNG_SECONDS = 1.1
+"""So long git cannot tell by their times whether new files have changed; that is not the question.
+"""
 EIGHT = 8
 EIGHT_GOAL = 0.01
 SOME = 16
@@ -41,10 +47,21 @@ TURNAROUND_GOAL = 5
 
 def measure(shelf: Shelf, scale: Scale) -> Iterator[Line]:  # noqa: ARG001
     """Both sizes, each way in turn."""
-    gc.freeze()  # as the zygote of the pool does before it forks
-    with _in_memory() as directory:
+    with _as_in_a_zygote(), _in_memory() as directory:
         for size in SIZES:
             yield from _size(Yard(directory, size), scale)
+
+
+@contextmanager
+def _as_in_a_zygote() -> Iterator[None]:
+    """What stewards are forked from looks at nothing again that is alive."""
+    gc.freeze()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        gc.unfreeze()
 
 
 @contextmanager
@@ -60,9 +77,12 @@ def _size(yard: "Yard", scale: Scale) -> Iterator[Line]:
     for strategy in GOALS:
         yard.warm_up(strategy, 1)
         turns[strategy] = partial(yard.ours_at_once, strategy, 1)
+    turns[FIRST] = partial(yard.ours_at_once, "overlay", 1, is_new=True)
+    time.sleep(YOUNG_SECONDS)
     alone = Rounds(turns, rounds)
     for strategy, goal in GOALS.items():
         yield at_most(f"{strategy}, {name}", Pair(alone, strategy, GIT), goal)
+    yield at_most(f"{FIRST}, {name}", Pair(alone, FIRST, GIT))
     yield from _crowds(yard, name)
     if yard.files >= LARGE:
         yield _turnaround(yard, rounds)
@@ -87,9 +107,9 @@ def _crowds(yard: "Yard", name: str) -> Iterator[Line]:
         {"warm": SOME, "plain": SOME} if yard.files < LARGE else {}
     )
     for strategy, many in crowds.items():
-        spent = yard.ours_at_once(strategy, many)
+        taken = yard.ours_at_once(strategy, many)
         case = f"{strategy}, {many} at once, {name}"
-        yield Line(case, duration(spent), "", None, "no failure", met=True)
+        yield Line(case, duration(taken), "", None, "no failure", met=True)
 
 
 def _turnaround(yard: "Yard", rounds: int) -> Line:
@@ -102,6 +122,10 @@ def _turnaround(yard: "Yard", rounds: int) -> Line:
     )
     case = f"tasks in turn, {WORKERS} at once, {yard.files:,} files"
     return at_least(case, Pair(rates, "overlay", "add, commit, remove"), TURNAROUND_GOAL)
+
+
+Work = Callable[[], Callable[[], None]]
+"""What is measured; it returns what is done afterwards."""
 
 
 class Ended(NamedTuple):
@@ -122,7 +146,7 @@ class Yard:
         self._made = 0
         self._last = 0.0
         self._processor: dict[str, list[float]] = {}
-        _generate(self._root, files)
+        generate(self._root, files)
 
     def noting(self, name: str, turn: Callable[[], float]) -> float:
         """Take a turn and remember its processor time, which load changes little."""
@@ -138,13 +162,11 @@ class Yard:
         """Shared checkouts and ready trees are there before the clock starts."""
         self.ours_at_once(strategy, count)
 
-    def ours_at_once(self, strategy: Strategy, count: int) -> float:
+    def ours_at_once(self, strategy: Strategy, count: int, *, is_new: bool = False) -> float:
         """Seconds until the last of them is ready; then they are put away, off the clock."""
-        orders = [self._order(strategy, warm=count) for _ in range(count)]
-        if strategy == "warm":
-            _crowd([partial(_stay, order) for order in orders])
-            orders = [self._order(strategy, warm=count) for _ in range(count)]
-        ended = _crowd([partial(_stay, order) for order in orders])
+        orders = [self._order(strategy, warm=count) for _ in range(2 * count)]
+        stays = [partial(_stay, order) for order in orders]
+        ended = _crowd(stays[:count], () if is_new or strategy == "plain" else stays[count:])
         if not all(each.ok for each in ended):
             raise SystemExit(f"{strategy}: not every workspace could be made")
         self._last = sum(each.processor for each in ended)
@@ -231,48 +253,61 @@ def _change(place: str) -> None:
         file.write("changed\n")
 
 
-def _crowd(works: list[Callable[[], Callable[[], None]]]) -> list[Ended]:
-    """Do all at once, each in a process of its own; what each returns is done off the clock."""
+def _crowd(works: Sequence[Work], before: Sequence[Work] = ()) -> list[Ended]:
+    """Do all at once, each in a process of its own; what each returns is done off the clock.
+
+    So is what some do before, and what comes of it.
+    """
     gate, opener = os.pipe()
+    exit_, leaver = os.pipe()
     pipes = []
-    for work in works:
+    for number, work in enumerate(works):
         reading, writing = os.pipe()
         if os.fork() == 0:
-            _be_one(work, gate, writing)
+            os.close(leaver)
+            _be_one(before[number : number + 1], work, (gate, exit_), writing)
         os.close(writing)
         pipes.append(reading)
-    os.close(gate)
+    for pipe in pipes:
+        os.read(pipe, 1)
+    begin = time.perf_counter()
     os.write(opener, bytes(len(works)))
-    os.close(opener)
-    ended = [_hear(pipe) for pipe in pipes]
+    ended = [_hear(pipe, begin) for pipe in pipes]
+    for descriptor in (gate, opener, exit_, leaver):
+        os.close(descriptor)
     for _ in works:
         os.wait()
     return ended
 
 
-def _be_one(work: Callable[[], Callable[[], None]], gate: int, writing: int) -> None:
+def _be_one(before: Sequence[Work], work: Work, doors: tuple[int, int], writing: int) -> None:
+    gate, exit_ = doors
     try:
+        for each in before:
+            each()()
+        os.write(writing, b"r")
         os.read(gate, 1)
-        after: list[Callable[[], None]] = []
-        before = _processor()
-        spent = seconds(lambda: after.append(work()))
-        os.write(writing, f"{spent} {_processor() - before}".encode())
+        used = _processor()
+        after = work()
+        # The clock is the same one in all processes.
+        os.write(writing, f"{time.perf_counter()} {_processor() - used}".encode())
         os.close(writing)
-        after[0]()
+        os.read(exit_, 1)  # nobody tidies up while others are still being measured
+        after()
     except BaseException as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
     finally:
         os._exit(0)
 
 
-def _hear(pipe: int) -> Ended:
+def _hear(pipe: int, begin: float) -> Ended:
     with os.fdopen(pipe) as file:
         said = file.read()
-    spent, processor = map(float, (said or "0 0").split())
-    return Ended(spent, processor, bool(said))
+    end, processor = map(float, (said or "0 0").split())
+    return Ended(end - begin, processor, bool(said))
 
 
-def _generate(root: str, files: int) -> None:
+def generate(root: str, files: int) -> None:
     """A repository of small files of about a kilobyte, in folders of equal size."""
     for folder in range(FOLDERS):
         os.makedirs(f"{root}/folder-{folder}")

@@ -1,6 +1,7 @@
 """What every test shares: the small plugins and the Hypothesis profiles."""
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -17,3 +18,7 @@ pytest_plugins = [
 settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") == "true" else "dev")
+
+# Started in the background, Ctrl-C may be ignored, and all below us would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -38,6 +38,7 @@ def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+complete = pytest.mark.req("027-AC-015")
 every_page = pytest.mark.parametrize("page", PAGES, ids=name_of)
 
 
@@ -76,10 +77,12 @@ def test_every_example_is_a_real_command(page: Path) -> None:
             assert not build(words).parse_known_args(before_command)[1]
 
 
+@complete
 def test_every_command_has_examples_in_the_reference() -> None:
     assert len(commands_on(DOCS / "reference" / "cli.md")) > 15
 
 
+@complete
 def test_the_reference_of_commands_is_fresh() -> None:
     assert text_of(reference.PAGE) == reference.page(), "make reference writes it anew"
 
@@ -101,6 +104,7 @@ def error_classes(base: type[errors.AcodeError]) -> list[type[errors.AcodeError]
     return [each for child in base.__subclasses__() for each in (child, *error_classes(child))]
 
 
+@complete
 def test_every_error_is_in_the_reference_with_its_exit_code() -> None:
     page = text_of(DOCS / "reference" / "errors.md")
     ours = [each for each in error_classes(errors.AcodeError) if each.__module__ == errors.__name__]
@@ -108,6 +112,7 @@ def test_every_error_is_in_the_reference_with_its_exit_code() -> None:
     assert not [each for each in ours if f"| `{each.code}` | {each.exit_code} |" not in page]
 
 
+@complete
 def test_every_failure_is_in_the_reference() -> None:
     page = text_of(DOCS / "reference" / "errors.md")
     assert not [code for code in FailureCode if f"| `{code}` |" not in page]
@@ -122,6 +127,7 @@ def leaves(tree: dict[str, Any], path: str = "") -> dict[str, Any]:
     return found
 
 
+@complete
 def test_every_setting_is_in_the_reference_with_its_default() -> None:
     page = text_of(DOCS / "reference" / "settings.md")
     rows = re.findall(r"^\| `([\w.-]+)` \| (?:`(.+?)`|CPU count) \|", page, re.MULTILINE)
@@ -136,12 +142,14 @@ def a_task() -> Task:
     return Task(id="01K", spec=spec, status=Status.PENDING, created_at=1, ready_at=1)
 
 
+@complete
 def test_every_key_of_a_task_is_in_the_reference() -> None:
     page = text_of(DOCS / "reference" / "json.md")
     view = task_view(Record(a_task(), (), ()), Settings().tasks)
     assert not [key for key in view if f"`{key}`" not in page]
 
 
+@complete
 def test_every_field_of_a_task_file_is_in_the_reference() -> None:
     page = text_of(DOCS / "reference" / "task-files.md")
     fields = [field.encode_name for field in msgspec.structs.fields(TaskSpec)]

@@ -27,6 +27,8 @@ need npm npm
 need cargo cargo
 need iptables iptables
 need nsenter util-linux
+need pgbouncer pgbouncer
+need openssl openssl
 [ -e /usr/include/stdlib.h ] || missing="$missing libc6-dev"
 # Without it Podman cannot make a network.
 [ -e /usr/lib/podman/netavark ] || missing="$missing netavark"

@@ -25,19 +25,19 @@ def page() -> str:
     """The whole page."""
     parser = build([])
     parts = [HEAD, "## Everywhere", _table(_globals(parser))]
-    for command in _commands(parser):
+    for command in commands(parser):
         parts += [f"## {command.prog}", *_section(command)]
     return "\n\n".join(parts) + "\n"
 
 
-def _commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+def commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
     """Every command that does something, in the order of the help."""
     children = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
     if not children:
         yield parser
     for action in children:
         for child in action.choices.values():
-            yield from _commands(child)
+            yield from commands(child)
 
 
 def _section(command: argparse.ArgumentParser) -> Iterator[str]:

