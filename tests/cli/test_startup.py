@@ -1,5 +1,6 @@
 """Start-up is a feature: commands import only what they use."""
 
+import signal
 import subprocess
 import sys
 
@@ -28,8 +29,8 @@ HEAVY = {
 
 PROBE = """
 import sys
-from acode.cli.main import main
-code = main(sys.argv[1:])
+from acode.cli import enter
+code = enter()
 sys.stderr.write("\\n".join(sys.modules))
 sys.exit(code)
 """
@@ -58,3 +59,29 @@ def test_a_quick_command_imports_nothing_heavy(project: Project, line: str) -> N
         check=True,
     )
     assert HEAVY & set(done.stderr.split()) == set()
+
+
+INTERRUPTED_WHILE_IT_LOADS = """
+import importlib.abc, os, signal, sys
+
+class Interrupter(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "msgspec":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupter())
+from acode.cli import enter
+sys.exit(enter())
+"""
+
+
+def test_an_interrupt_while_a_command_is_loaded_ends_it_without_a_word(project: Project) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_WHILE_IT_LOADS, "task", "list"],
+        cwd=project.root,
+        env=project.env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")

@@ -53,7 +53,7 @@ class Somebody:
         return done.returncode, done.stdout + done.stderr
 
     def acode(self, *words: str) -> str:
-        call = "import sys; from acode.cli.main import main; sys.exit(main())"
+        call = "import sys; from acode.cli import enter; sys.exit(enter())"
         code, said = self.run(self._python, "-P", "-c", call, *words)
         assert code == 0, said
         return said

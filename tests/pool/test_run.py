@@ -147,9 +147,10 @@ def test_an_interrupt_at_any_moment_leaves_nothing(pool_project: PoolProject, af
     command = pool_project.popen("run", write(pool_project, "sleep 60\n"), "--count", "1")
     Deadline(after).rest(after)
     command.send_signal(signal.SIGINT)
-    code, _, _ = finish(command)
-    # Before Python has set its handlers up, the signal itself ends it.
-    assert code in (130, -signal.SIGINT)
+    code, _, err = finish(command)
+    # Until a command has something to tidy up, the signal itself ends it. Python gives up by
+    # itself if it is hit in the middle of its own start.
+    assert code in (130, -signal.SIGINT) or "Fatal Python error" in err
     assert not pool_project.has_daemon()
     assert not pool_project.processes()
 

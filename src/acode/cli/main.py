@@ -1,7 +1,6 @@
 """The `acode` command: finds what was asked for, runs it, and turns every failure into words."""
 
 import os
-import signal
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Sequence
@@ -9,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from acode import __version__
+from acode.cli import listen_to_interrupts
 from acode.cli.parser import Command, Parser, add_children, add_command, add_globals, add_noun
 from acode.cli.render import complain, report, silence
 from acode.errors import AcodeError, UsageError
@@ -46,7 +46,6 @@ exit codes: 0 done, 1 failed or refused, 2 usage or configuration,
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; never raise, never print a traceback."""
     _prepare_streams()
-    listen_to_interrupts(False)
     code = _guarded(lambda: run(list(sys.argv[1:] if argv is None else argv)))
     # What is still in the buffer may fail to be written, too.
     return _guarded(_flush) or code
@@ -66,16 +65,6 @@ def _guarded(action: Callable[[], int]) -> int:
         return _system_failed(error)
     except Exception as error:
         return _bug(error)
-
-
-def listen_to_interrupts(wanted: bool) -> None:
-    """Let Ctrl-C be an exception, or end the process at once as long as there is nothing to tidy.
-
-    An exception in the middle of making a struct or a decoder lets msgspec 0.22 crash later.
-    """
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        handler = signal.default_int_handler if wanted else signal.SIG_DFL
-        signal.signal(signal.SIGINT, handler)
 
 
 def _flush() -> int:

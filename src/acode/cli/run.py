@@ -1,11 +1,11 @@
 """`acode run`: the tasks of a file, from the first to the last, with a pool for as long."""
 
+from acode.cli import listen_to_interrupts
 from acode.cli.add import FILE_HELP
 from acode.cli.batch import Batch
 from acode.cli.borrowed import Borrowed, Interrupts
 from acode.cli.context import Context, drive
 from acode.cli.follow import Follower
-from acode.cli.main import listen_to_interrupts
 from acode.cli.parser import Command, Parser
 from acode.cli.progress import Standing, Teller, teller, told
 from acode.cli.render import Column
