@@ -107,9 +107,9 @@ def plain_field(home: Path) -> Iterator[Field]:
 class Desk:
     """One steward and one workspace in a fresh repository."""
 
-    def __init__(self, field: Field, **order: Any) -> None:
+    def __init__(self, field: Field, steward: Steward | None = None, **order: Any) -> None:
         self.field = field
-        self.steward = field.steward()
+        self.steward = steward or field.steward()
         # Each task has a place of its own for its patch; most tests have one task.
         task = order.get("task_id")
         self.patch = f"{field.patch}-{task}" if task else str(field.patch)

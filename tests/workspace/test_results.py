@@ -326,6 +326,17 @@ def test_line_endings_are_written_as_the_user_has_set_them(field: Field) -> None
     assert tree_at(project, BRANCH) == {"text": "one\ntwo\nthree", "new": "new"}
 
 
+def test_a_steward_that_has_worked_before_sees_new_settings(field: Field) -> None:
+    project = make_repository(field.project, {"text": "one\n"})
+    steward = field.steward()
+    for number, setting in enumerate(("false", "true", "false")):
+        git(project, "config", "core.autocrlf", setting)
+        field.give_away()
+        desk = Desk(field, steward=steward, task_id=f"task{number}")
+        assert desk.run("cat text") == ("one\r\n" if setting == "true" else "one\n")
+        desk.close()
+
+
 def test_a_branch_that_somebody_looks_at_is_not_moved(field: Field) -> None:
     project = field.begin()
     for expected in (BRANCH, f"{BRANCH}-2"):

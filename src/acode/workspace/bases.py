@@ -14,8 +14,8 @@ from acode.workspace.removal import discard, remove
 from acode.workspace.state import State
 
 FOLDER = ".bases"
-MOST_SPARES = 8
-"""Entries that lie ready; the copy of the index in each is a good part of what a hand-out costs."""
+MOST_KITS = 8
+"""So many lie ready; what they hold is a good part of what a hand-out costs."""
 
 
 class Base:
@@ -24,37 +24,43 @@ class Base:
     def __init__(self, directory: str, commit: str, lock: int) -> None:
         self._directory = directory
         self._commit = commit
-        self.tree = os.path.join(directory, "tree")
-        self.index = os.path.join(directory, "index")
-        self.made = os.path.join(directory, "made")
-        self._spares = os.path.join(directory, "entries")
+        self.tree = f"{directory}/tree"
+        self._index = f"{directory}/index"
+        self._kits = f"{directory}/kits"
         self._lock = lock
 
-    def lend_index(self, target: str) -> None:
-        """The index for one workspace: the same file once it has settled, a copy before."""
-        if settle(self.index):
-            os.link(self.index, target)
-        else:
-            copy_index(self.index, target)
+    def furnish(self, place: str) -> None:
+        """Give a workspace what it begins with: a kit that lies ready, or one that is made now."""
+        if not self._takes_ready(place):
+            self._make_kit(place, is_settled=settle(self._index))
 
-    def give_spare(self, target: str) -> None:
-        """Move an entry that was begun ahead to its only user, if one lies ready."""
+    def _takes_ready(self, place: str) -> bool:
         with suppress(FileNotFoundError):
-            for name in os.listdir(self._spares):
+            for name in os.listdir(self._kits):
                 with suppress(FileNotFoundError):  # somebody else was faster
-                    os.rename(os.path.join(self._spares, name), target)
-                    return
+                    os.rename(f"{self._kits}/{name}", place)
+                    return True
+        return False
 
-    def make_spare(self) -> None:
-        """Begin an entry for somebody later, if there is room for it."""
+    def _make_kit(self, place: str, *, is_settled: bool) -> None:
+        os.mkdir(place)
+        for name in ("upper", "work"):
+            os.mkdir(f"{place}/{name}")
+        os.link(f"{self._directory}/made", f"{place}/made")
+        lend = os.link if is_settled else copy_index
+        lend(self._index, f"{place}/index")
+
+    def prepare_kit(self) -> None:
+        """Make a kit for somebody later, with an entry that is begun, if there is room for it."""
         name = os.urandom(6).hex()
-        draft = os.path.join(self._directory, f".spare-{name}")
+        draft = f"{self._directory}/.kit-{name}"
         try:
-            ensure_directory(self._spares)
-            if settle(self.index) and len(os.listdir(self._spares)) < MOST_SPARES:
-                os.mkdir(draft)
-                begin(draft, self._commit, self.index)
-                os.rename(draft, os.path.join(self._spares, name))
+            ensure_directory(self._kits)
+            if settle(self._index) and len(os.listdir(self._kits)) < MOST_KITS:
+                self._make_kit(draft, is_settled=True)
+                os.mkdir(f"{draft}/entry")
+                begin(f"{draft}/entry", self._commit, self._index)
+                os.rename(draft, f"{self._kits}/{name}")
         except OSError:
             remove(draft)
 
@@ -66,8 +72,8 @@ class Base:
 
 def hold(state: State) -> Base:
     """The shared checkout of a workspace's commit; whoever needs it first makes it."""
-    folder = os.path.join(state.base_dir, FOLDER)
-    directory = os.path.join(folder, state.record.key)
+    folder = f"{state.base_dir}/{FOLDER}"
+    directory = f"{folder}/{state.record.key}"
     try:
         lock = _lock(f"{directory}.lock", fcntl.LOCK_SH)
     except FileNotFoundError:
@@ -88,7 +94,7 @@ def hold(state: State) -> Base:
 
 def hold_existing(state: State) -> Base:
     """The same for a workspace that was made by somebody else."""
-    directory = os.path.join(state.base_dir, FOLDER, state.record.key)
+    directory = f"{state.base_dir}/{FOLDER}/{state.record.key}"
     lock = _lock(f"{directory}.lock", fcntl.LOCK_SH)
     if os.path.isdir(directory):
         return Base(directory, state.record.base, lock)

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 from functools import lru_cache
+from typing import NamedTuple
 
 import msgspec
 
@@ -94,21 +95,37 @@ def read_conventions(repository: Repository) -> Conventions:
 
 def signature(repository: Repository) -> str:
     """Changes whenever the conventions may have changed; costs a few looks at files."""
-    home = os.path.expanduser("~")
+    common, home = repository.common, os.path.expanduser("~")
     settings = (
-        os.path.join(repository.common, "config"),
-        os.path.join(home, ".gitconfig"),
-        os.path.join(os.environ.get("XDG_CONFIG_HOME", f"{home}/.config"), "git", "config"),
+        f"{common}/config",
+        f"{home}/.gitconfig",
+        f"{os.environ.get('XDG_CONFIG_HOME', f'{home}/.config')}/git/config",
         "/etc/gitconfig",
     )
-    info = (os.path.join(repository.common, "info", name) for name in ("exclude", "attributes"))
-    return _digest(repository.common, tuple(map(read_text, settings)), tuple(map(read_text, info)))
+    info = (f"{common}/info/exclude", f"{common}/info/attributes")
+    return _digest(common, tuple(map(_seen, settings)), tuple(map(_seen, info)))
+
+
+class _Seen(NamedTuple):
+    """A file and what tells its versions apart; git and editors replace files as a whole."""
+
+    path: str
+    version: tuple[int, ...] = ()
+
+
+def _seen(path: str) -> _Seen:
+    try:
+        now = os.stat(path)
+    except OSError:
+        return _Seen(path)
+    return _Seen(path, (now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns))
 
 
 @lru_cache(maxsize=4)
-def _digest(common: str, settings: tuple[str, ...], info: tuple[str, ...]) -> str:
-    """A pure function of what was read, and mostly the same as the last time."""
-    texts = (common, *map(_about_files, settings), *info)
+def _digest(common: str, settings: tuple[_Seen, ...], info: tuple[_Seen, ...]) -> str:
+    """Read only if one of them has changed, which is hardly ever."""
+    about_files = (_about_files(read_text(file.path)) for file in settings)
+    texts = (common, *about_files, *(read_text(file.path) for file in info))
     return hashlib.blake2b(os.fsencode("\0".join(texts)), digest_size=6).hexdigest()
 
 

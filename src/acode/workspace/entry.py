@@ -33,7 +33,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def path(self) -> str:
         """The entry's directory: what git calls the worktree's git directory."""
-        return os.path.join(self.common, "worktrees", self.name)
+        return f"{self.common}/worktrees/{self.name}"
 
     @property
     def reason(self) -> str:
@@ -139,6 +139,6 @@ def unregister(entry: Entry) -> None:
 
 
 def _own_place(common: str) -> str:
-    place = os.path.join(common, "acode")
+    place = f"{common}/acode"
     ensure_directory(place)
     return place

@@ -36,7 +36,7 @@ def _by_settings(state: State) -> Iterator[str]:
 
 def _by_file(state: State, top: str) -> Iterator[str]:
     """What the file names and git ignores, both in the words of `.gitignore`."""
-    include = os.path.join(top, INCLUDE_FILE)
+    include = f"{top}/{INCLUDE_FILE}"
     if not os.path.isfile(include):
         return
     git = TreeGit(state.path("git"), state.objects, top)

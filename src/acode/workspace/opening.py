@@ -107,7 +107,7 @@ def free_place(order: Order) -> str:
 
 
 def _places(order: Order) -> Iterator[str]:
-    place = os.path.join(order.trees, order.task_id)
+    place = f"{order.trees}/{order.task_id}"
     yield place
     yield f"{place}-{order.number}"
     while True:

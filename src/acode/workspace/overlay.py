@@ -31,12 +31,9 @@ class Overlay:
         """Mount over the shared checkout, which is made if this is the first need of it."""
         base = hold(state)
         try:
-            base.lend_index(state.index)
-            base.give_spare(state.spare)
-            os.link(base.made, state.made)
-            for directory in (state.path("upper"), state.path("work"), state.tree):
-                os.mkdir(directory)
-            point_to(state.entry, state.path("upper"))
+            base.furnish(state.kit)
+            os.mkdir(state.tree)
+            point_to(state.entry, state.upper)
             self._mount(state, base)
         except BaseException:
             base.let_go()
@@ -44,7 +41,7 @@ class Overlay:
 
     def _mount(self, state: State, base: Base) -> None:
         enter_namespace()
-        mount_overlay(base.tree, state.path("upper"), state.path("work"), state.tree)
+        mount_overlay(base.tree, state.upper, state.work, state.tree)
         self._held[state.directory] = base, os.stat(state.tree).st_dev
 
     def attach(self, state: State) -> None:
@@ -53,10 +50,10 @@ class Overlay:
         if base is not None and os.stat(state.tree).st_dev == device:
             return
         self._unmount(state)
-        if not os.path.isdir(state.path("upper")):
-            raise WorkspaceFailed(f"{state.path('upper')} is gone, and the changes with it")
-        remove(state.path("work"))
-        for directory in (state.path("work"), state.tree):
+        if not os.path.isdir(state.upper):
+            raise WorkspaceFailed(f"{state.upper} is gone, and the changes with it")
+        remove(state.work)
+        for directory in (state.work, state.tree):
             os.makedirs(directory, exist_ok=True)
         self._mount(state, base or hold_existing(state))
 
@@ -65,7 +62,7 @@ class Overlay:
         base, _ = self._held[state.directory]
         if os.path.lexists(os.path.join(base.tree, ".gitmodules")):
             return None
-        return changed_paths(state.path("upper"), base.tree)
+        return changed_paths(state.upper, base.tree)
 
     def _unmount(self, state: State) -> None:
         for point in mounts_below(state.tree):
@@ -80,7 +77,7 @@ class Overlay:
         state.remove()
         base, _ = self._held.pop(state.directory, (None, 0))
         if base is not None:
-            base.make_spare()
+            base.prepare_kit()
             base.let_go()
 
 

@@ -41,7 +41,7 @@ class Plain:
     def fill(self, state: State) -> None:
         """Check out all files."""
         record = state.record
-        check_out(record.repository, record.base, state.tree, state.directory)
+        check_out(record.repository, record.base, state.tree, state.kit)
         point_to(state.entry, state.tree)
 
     def attach(self, state: State) -> None:

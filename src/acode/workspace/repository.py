@@ -51,9 +51,9 @@ class Repository(msgspec.Struct, frozen=True):
 
     def _quick_head(self) -> str | None:
         """The same by reading the files, where they are as they mostly are."""
-        head = _first_line(os.path.join(self.git_dir, "HEAD"))
+        head = _first_line(f"{self.git_dir}/HEAD")
         if head.startswith("ref: refs/") and ".." not in head:
-            head = _first_line(os.path.join(self.common, head.removeprefix("ref: ")))
+            head = _first_line(f"{self.common}/{head.removeprefix('ref: ')}")
         return head if _COMMIT.fullmatch(head) else None
 
 
@@ -78,9 +78,9 @@ def is_commit_id(text: str) -> bool:
 
 
 def _git_dir(directory: str) -> str | None:
-    path = os.path.join(directory, ".git")
+    path = f"{directory}/.git"
     if os.path.isdir(path):
-        return path if os.path.exists(os.path.join(path, "HEAD")) else None
+        return path if os.path.exists(f"{path}/HEAD") else None
     line = _first_line(path)
     if not line.startswith("gitdir: "):
         return None
@@ -89,7 +89,7 @@ def _git_dir(directory: str) -> str | None:
 
 
 def _common(git_dir: str) -> str:
-    line = _first_line(os.path.join(git_dir, "commondir"))
+    line = _first_line(f"{git_dir}/commondir")
     return os.path.normpath(os.path.join(git_dir, line)) if line else git_dir
 
 

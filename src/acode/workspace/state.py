@@ -53,19 +53,34 @@ class State:
         return self.record.place
 
     @property
-    def index(self) -> str:
-        """The index as it was when the tree was handed out; the task has a copy."""
-        return self.path("index")
+    def kit(self) -> str:
+        """What a workspace begins with, often made ahead and moved here whole."""
+        return self.path("kit")
 
     @property
-    def spare(self) -> str:
-        """An entry that was begun ahead, if there was one: the task gets it."""
-        return self.path("spare")
+    def index(self) -> str:
+        """The index as it was when the tree was handed out; the task has a copy."""
+        return self.path("kit/index")
 
     @property
     def made(self) -> str:
         """How the tree was made."""
-        return self.path("made")
+        return self.path("kit/made")
+
+    @property
+    def spare(self) -> str:
+        """An entry that was begun ahead, if there was one: the task gets it."""
+        return self.path("kit/entry")
+
+    @property
+    def upper(self) -> str:
+        """The layer of an overlay that holds the changes."""
+        return self.path("kit/upper")
+
+    @property
+    def work(self) -> str:
+        """The room that the kernel needs beside that layer."""
+        return self.path("kit/work")
 
     @property
     def copied(self) -> str:
@@ -87,7 +102,7 @@ class State:
 
     def path(self, name: str) -> str:
         """A file of ours about this workspace."""
-        return os.path.join(self.directory, name)
+        return f"{self.directory}/{name}"
 
     def git(self) -> TreeGit:
         """Git for the tree, made anew, with the conventions that it was made with."""
@@ -99,13 +114,13 @@ class State:
     @property
     def objects(self) -> str:
         """Where the repository keeps its objects."""
-        return os.path.join(self.record.repository.common, "objects")
+        return f"{self.record.repository.common}/objects"
 
     def write(self) -> None:
         """Write the record down; from now on a crash leaves something that can be found."""
         # Its name says whose it is, because it may hold no record yet.
         name = f"{DRAFT}{self.entry.reason}:{self.entry.name}"
-        draft = os.path.join(os.path.dirname(self.directory), name)
+        draft = directory_of(self.record.order.trees, name)
         try:
             os.mkdir(draft)
         except FileNotFoundError:
@@ -120,7 +135,7 @@ class State:
 
 def directory_of(trees: str, name: str) -> str:
     """Where the record of a workspace is."""
-    return os.path.join(trees, FOLDER, name)
+    return f"{trees}/{FOLDER}/{name}"
 
 
 def read_state(directory: str) -> State | None:

@@ -12,13 +12,12 @@ from acode.workspace.conventions import Made, read_made
 from acode.workspace.entry import point_to, unregister
 from acode.workspace.files import write_bytes
 from acode.workspace.plain import Plain
-from acode.workspace.removal import discard, remove
+from acode.workspace.removal import discard
 from acode.workspace.resetting import reset
 from acode.workspace.state import State
 from acode.workspace.treegit import TreeGit
 
 FOLDER = ".warm"
-_PARTS = ("tree", "index", "made")
 
 
 class Warm:
@@ -32,16 +31,14 @@ class Warm:
     def fill(self, state: State) -> None:
         """Take a ready tree and bring it to the commit; a new one if that does not work."""
         for ready in _candidates(state):
-            if not _takes(ready, state.path("taken")):
+            if not _takes(ready, state.kit):
                 continue
             try:
                 _hand_out(state)
             except (AcodeError, OSError):
                 # Damaged, whatever the reason: nobody gets it again.
-                for left in (state.path("taken"), state.tree):
+                for left in (state.kit, state.tree):
                     discard(left, state.base_dir)
-                for name in ("index", "made"):
-                    remove(state.path(name))
             else:
                 return
         self._plain.fill(state)
@@ -86,8 +83,7 @@ def _takes(ready: str, place: str) -> bool:
 
 
 def _hand_out(state: State) -> None:
-    for part, place in zip(_PARTS, (state.tree, state.index, state.made), strict=True):
-        os.rename(os.path.join(state.path("taken"), part), place)
+    os.rename(f"{state.kit}/tree", state.tree)
     settle(state.index)
     made = read_made(state.made)
     if made.commit != state.record.base:
@@ -113,9 +109,7 @@ def _has_room(state: State) -> bool:
 
 def _take_back(state: State) -> None:
     """Reset the tree where nobody looks for it, and put it back whole."""
-    ready = state.path("ready")
-    os.makedirs(ready)
-    tree = os.path.join(ready, "tree")
+    tree = f"{state.kit}/tree"
     os.rename(state.tree, tree)
     git = TreeGit(state.path("git"), state.objects, tree)
     conventions = read_made(state.made).conventions
@@ -123,12 +117,11 @@ def _take_back(state: State) -> None:
     os.rename(state.index, git.index)
     with slot(state.record.repository.common):
         reset(git, conventions.id_bytes)
-    os.rename(git.index, os.path.join(ready, "index"))
-    os.rename(state.made, os.path.join(ready, "made"))
-    _put_on_shelf(state, ready)
+    os.rename(git.index, state.index)
+    _put_on_shelf(state)
 
 
-def _put_on_shelf(state: State, ready: str) -> None:
+def _put_on_shelf(state: State) -> None:
     os.makedirs(folder_of(state.base_dir), exist_ok=True)
     name = f"{state.record.key}.{secrets.token_hex(6)}"
-    os.rename(ready, os.path.join(folder_of(state.base_dir), name))
+    os.rename(state.kit, os.path.join(folder_of(state.base_dir), name))
