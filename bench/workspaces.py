@@ -264,6 +264,7 @@ def _crowd(works: Sequence[Work], before: Sequence[Work] = ()) -> list[Ended]:
     for number, work in enumerate(works):
         reading, writing = os.pipe()
         if os.fork() == 0:
+            os.close(opener)
             os.close(leaver)
             _be_one(before[number : number + 1], work, (gate, exit_), writing)
         os.close(writing)
@@ -271,9 +272,9 @@ def _crowd(works: Sequence[Work], before: Sequence[Work] = ()) -> list[Ended]:
     for pipe in pipes:
         os.read(pipe, 1)
     begin = time.perf_counter()
-    os.write(opener, bytes(len(works)))
+    os.close(opener)  # wakes all at once; of a byte for each, one would hear after the other
     ended = [_hear(pipe, begin) for pipe in pipes]
-    for descriptor in (gate, opener, exit_, leaver):
+    for descriptor in (gate, exit_, leaver):
         os.close(descriptor)
     for _ in works:
         os.wait()
