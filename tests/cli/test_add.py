@@ -140,6 +140,21 @@ def test_a_command_from_a_subdirectory_uses_the_same_queue(project: Project) -> 
     assert project.status(task) == "pending"
 
 
+def test_every_need_of_a_file_that_is_not_there_is_told_with_its_place(project: Project) -> None:
+    lines = [
+        '{"command": "a"}',
+        '{"command": "b", "after": "01J"}',
+        '{"command": "c", "after": ["zz"]}',
+    ]
+    (project.root / "tasks.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    done = project.run("task", "add", "tasks.jsonl")
+    assert problem_of(done, 1, "INVALID_TASK") == "2 problems"
+    expected = "expected the name of a task in this file or the id of a task"
+    assert f'tasks.jsonl:2: [1].after: found "01J", {expected}\n' in done.err
+    assert f'tasks.jsonl:3: [2].after: found "zz", {expected}\n' in done.err
+    assert project.ask("task", "list") == []
+
+
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 def test_global_options_stand_before_or_after_the_command(
     project: Project, tmp_path_factory: pytest.TempPathFactory, before: bool

@@ -14,7 +14,8 @@ from acode.human import number
 from acode.ids import new_id
 from acode.model.priority import Priority
 from acode.model.task import Mode, Submission, WorkspaceKind
-from acode.spec import TYPES, Draft, draft_from_flags, read_batch, submissions
+from acode.spec import TYPES, draft_from_flags, read_batch
+from acode.spec.draft import Draft, submissions
 from acode.store.base import Added
 from acode.views import View, added_view, label, spec_view
 

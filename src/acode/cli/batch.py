@@ -11,7 +11,8 @@ from acode.cli.add import read_tasks
 from acode.cli.context import Context, drive
 from acode.ids import is_prefix, new_id
 from acode.model.task import Submission
-from acode.spec import Draft, read_batch, submissions
+from acode.spec import read_batch
+from acode.spec.draft import Draft, submissions
 
 if TYPE_CHECKING:
     from acode.store.base import Added

@@ -15,7 +15,8 @@ from acode.gateway.problems import answer
 from acode.ids import new_id
 from acode.model.priority import Priority
 from acode.model.state import Status
-from acode.spec import read_batch, submissions
+from acode.spec import read_batch
+from acode.spec.draft import submissions
 from acode.store.base import Added, Sort, TaskQuery
 from acode.views import is_at_work, row_view, status_view, task_view
 from acode.why import Case, reasons

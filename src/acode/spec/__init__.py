@@ -1,7 +1,7 @@
 """Task files and flags to drafts: checked once, completely, with every problem reported."""
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Annotated, Any
 
@@ -10,7 +10,7 @@ from msgspec import Meta, Struct, structs
 from acode.errors import BlockedCommand, InvalidTask, UsageError
 from acode.ids import is_prefix, normalise
 from acode.model.priority import Priority
-from acode.model.task import Mode, Submission, TaskLimits, TaskSpec, WorkspaceKind
+from acode.model.task import Mode, TaskLimits, TaskSpec, WorkspaceKind
 from acode.policy.commands import Guard
 from acode.policy.limits import Ceilings
 from acode.policy.revisions import is_revision
@@ -20,6 +20,7 @@ from acode.reading.node import Node
 from acode.reading.problem import SHOWN, Path, Problem, listing, printable, quoted
 from acode.reading.scalar import text_node, word_node
 from acode.reading.shape import conform, given
+from acode.spec.draft import Draft
 
 TYPES = ("shell", "script", "claude-code", "python")
 MAX_TASKS = 10_000
@@ -93,14 +94,6 @@ class _Entry(Struct, frozen=True, kw_only=True, rename="camel"):
     metadata: dict[str, Any] = {}
 
 
-class Draft(Struct, frozen=True):
-    """A checked task that has no id yet. `after` names drafts of the same batch, or ids."""
-
-    name: str | None
-    spec: TaskSpec
-    after: tuple[str, ...] = ()
-
-
 class _Item(Struct, frozen=True):
     """A task on its way: where it stands and what it says."""
 
@@ -145,7 +138,12 @@ def read_batch(
         raise BlockedCommand(listing([*problems, *blocked]))
     if problems:
         raise InvalidTask(listing(problems))
-    return [_draft(item.entry) for item in items]
+    return [
+        structs.replace(_draft(item.entry), unknown=item.problem("dependencies", _NEED))
+        if item.entry.dependencies
+        else _draft(item.entry)
+        for item in items
+    ]
 
 
 def _items(document: Node, problems: list[Problem]) -> list[_Item]:
@@ -242,11 +240,13 @@ def _check_names(items: Sequence[_Item]) -> Iterator[Problem]:
         yield named[way[0]].problem("dependencies", "tasks that do not wait for each other", found)
 
 
+_NEED = "the name of a task in this file or the id of a task"
+
+
 def _check_dependencies(item: _Item, named: Collection[str]) -> Iterator[Problem]:
     for name in item.entry.dependencies:
         if name not in named and not _can_be_id(name):
-            expected = "the name of a task in this file or the id of a task"
-            yield item.problem("dependencies", expected, quoted(name))
+            yield item.problem("dependencies", _NEED, quoted(name))
 
 
 def _can_be_id(text: str) -> bool:
@@ -365,25 +365,3 @@ def _pairs(values: Sequence[str], source: str, problems: list[Problem]) -> dict[
         text_node(name, source, 0, (), problems)
         nodes[name] = text_node(value, source, 0, (), problems)
     return nodes
-
-
-async def submissions(
-    drafts: Sequence[Draft],
-    *,
-    new_id: Callable[[], str],
-    resolve: Callable[[str], Awaitable[str]],
-) -> list[Submission]:
-    """Drafts with their ids; what they wait for is named by full ids. A name beats a prefix."""
-    ids = [new_id() for _ in drafts]
-    known = {draft.name: id_ for draft, id_ in zip(drafts, ids, strict=True) if draft.name}
-    for name in {name for draft in drafts for name in draft.after}:
-        if name not in known:
-            known[name] = await resolve(name)
-    return [
-        Submission(id_, _waiting(draft.spec, [known[name] for name in draft.after]))
-        for draft, id_ in zip(drafts, ids, strict=True)
-    ]
-
-
-def _waiting(spec: TaskSpec, ids: Sequence[str]) -> TaskSpec:
-    return structs.replace(spec, dependencies=tuple(dict.fromkeys(ids)))
