@@ -22,7 +22,6 @@ from acode.runner.identity import identify
 from acode.runner.pipes import HandedPipes, Pipes
 from acode.runner.process import fork_and_exec
 from acode.runner.refusal import not_startable
-from acode.runner.suite import remove
 from acode.runner.tree import become_subreaper, die_with_parent
 from acode.worker.bounds import Bounds
 from acode.worker.confining import Confining
@@ -48,6 +47,7 @@ from acode.workspace.base import CommitText, Order, Workspace
 from acode.workspace.delivery import Parcel, deliver
 from acode.workspace.mounts import mount_table
 from acode.workspace.opening import open_workspace
+from acode.workspace.removal import remove
 
 
 class Interrupted(Exception):

@@ -20,7 +20,7 @@ def shelf(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def suite(shelf: Path) -> Suite:
-    return Suite(str(shelf), "spare", ROOMS)
+    return Suite(str(shelf), "spare", ROOMS, remove)
 
 
 def settle(monkeypatch: pytest.MonkeyPatch) -> None:
