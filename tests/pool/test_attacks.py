@@ -43,12 +43,11 @@ def stewards(project: PoolProject) -> list[psutil.Process]:
 
 def workspaces(project: PoolProject) -> list[str]:
     """What is left of workspaces; what they share does not count."""
-    shared = project.agent / "worktrees"
-    kept = {".bases", ".trash", ".state", "scratch"}
-    folders = (shared, *(place for place in shared.iterdir() if place.name not in kept))
-    inside = [str(path) for place in folders[1:] for path in place.iterdir()]
-    records = [str(path) for place in folders[1:] for path in place.glob(".state/*")]
-    return [path for path in (*inside, *records) if os.path.basename(path) not in kept]
+    shared = f"{project.agent}/worktrees"
+    folders = [f"{shared}/.trash", f"{shared}/{project.workers()[0]['id']}"]
+    folders.append(f"{folders[-1]}/.state")
+    found = [name for folder in folders if os.path.isdir(folder) for name in os.listdir(folder)]
+    return [name for name in found if name not in (".state", "scratch")]
 
 
 @pytest.mark.parametrize("workspace", ["scratch", "worktree"])
@@ -62,7 +61,8 @@ def test_whoever_tidies_up_does_not_walk_into_a_trap(confined: Confined, workspa
         f'rmdir "$TMPDIR" && ln -s {home} "$TMPDIR"',
         'mkdir "$ACODE_CHECKPOINT" && touch "$ACODE_CHECKPOINT/file"',
         f'ln -s {home}/precious "$ACODE_CHECKPOINT"',
-        'mkfifo "$ACODE_CHECKPOINT" "$ACODE_ARTIFACTS_DIR/pipe" .gitignore .gitattributes',
+        'mkfifo "$ACODE_CHECKPOINT" "$ACODE_ARTIFACTS_DIR/pipe"',
+        "mkfifo .gitignore .gitattributes; echo new > file",
         *(f"{deep} '{place}'" for place in ("$TMPDIR", "$ACODE_ARTIFACTS_DIR", ".")),
     ]
     assert confined.codes(traps, workspace) == [0] * len(traps)
@@ -87,10 +87,9 @@ def test_a_pipe_in_the_place_of_a_head_keeps_nobody_else_waiting(confined: Confi
     pool.start(count=2)
     waits = pool.add(
         "cd $(git rev-parse --git-dir); for name in HEAD locked gitdir; do"
-        " rm $name; mkfifo $name; done; touch $ACODE_WORKTREE_PATH/done; sleep 1000"
+        " rm $name; mkfifo $name; done; echo ready; sleep 1000"
     )
-    trees = pool.agent / "worktrees"
-    eventually(lambda: list(trees.glob("*/.state/*/upper/done")) or list(trees.glob("*/*/done")))
+    eventually(lambda: "ready" in pool.output(waits))
     works = pool.add("echo mine > mine")
     assert pool.wait(works).code == 0
     assert pool.show(works)["branch"]
