@@ -23,6 +23,19 @@ for _ in range(2000):
     os.chdir("deep")
 """
 
+LOOK = """
+import os, resource
+own = {"TMPDIR", "PWD", "OLDPWD"}
+print(os.getppid())
+print(sorted(item for item in os.environ.items() if not item[0].startswith("ACODE_")
+      and item[0] not in own))
+print(resource.getrlimit(resource.RLIMIT_NOFILE))
+print(sorted(os.listdir("/proc/self/fd")))
+print(os.umask(0))
+print(os.getcwd() == os.environ["ACODE_WORKTREE_PATH"])
+print([line for line in open("/proc/self/status") if line.startswith("SigIgn")])
+"""
+
 
 @pytest.fixture
 def confined(pool_project: PoolProject) -> Confined:
@@ -96,6 +109,40 @@ def test_a_pipe_in_the_place_of_a_head_keeps_nobody_else_waiting(confined: Confi
     assert pool.run("task", "cancel", waits).code == 0
     pool.wait(waits)
     assert pool.status(waits) == "cancelled"
+
+
+@pytest.mark.parametrize("moment", ["open_workspace:after", "Steward._collect:before"])
+def test_a_steward_that_is_killed_costs_an_attempt_and_leaves_nothing(
+    confined: Confined, moment: str
+) -> None:
+    pool = confined.pool
+    pool.configure(retry={"initialDelayMs": 10})
+    pool.prepare_fault(f"acode.worker.steward:{moment}")
+    pool.start(count=1)
+    worker = pool.worker_pids()
+    pool.arm()
+    task = pool.add("echo mine > mine")
+    assert pool.wait(task).code in (0, 1)
+    assert pool.is_struck()
+    assert pool.worker_pids() == worker
+    attempts = [attempt["ending"] for attempt in pool.show(task)["attempts"]]
+    assert attempts == (["lost", "exited"] if "open" in moment else ["exited", "exited"])
+    eventually(lambda: not workspaces(pool))
+
+
+def test_what_a_task_does_to_itself_does_not_reach_the_next_one(confined: Confined) -> None:
+    pool = confined.pool
+    pool.start(count=1)
+    look = f"exec {shlex.quote(sys.executable)} -c {shlex.quote(LOOK)}"
+    change = "umask 077; ulimit -n 99; export CHANGED=1; cd /; trap '' TERM; exec 3> $TMPDIR/open; "
+    tasks = []
+    for command, flags in ((look, ()), (change + look, ("--memory-mb", "99")), (look, ())):
+        tasks.append(pool.add(command, *flags))
+        assert pool.wait(tasks[-1]).code == 0, pool.show(tasks[-1])
+        eventually(lambda: not workspaces(pool))
+    before, changed, after = (pool.output(task).splitlines() for task in tasks)
+    assert before == after
+    assert all(map(str.__ne__, before[1:], changed[1:]))
 
 
 def test_a_command_that_cannot_be_started_leaves_no_workspace(confined: Confined) -> None:
