@@ -188,7 +188,7 @@ class PoolProject:
                 return False
             environ = process.environ().get("ACODE_WORKTREE_PATH", "")
             return any(f"{place}/".startswith(f"{root}/") for place in (process.cwd(), environ))
-        except psutil.Error:
+        except (psutil.Error, OSError):  # or its directory is too deep for a path
             return False
 
     def zombies(self) -> list[psutil.Process]:

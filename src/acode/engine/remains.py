@@ -6,9 +6,9 @@ from contextlib import suppress
 import msgspec
 
 from acode.runner.cgroup import PREFIX, remove_groups
-from acode.runner.suite import remove
 from acode.worker.known import names
 from acode.worker.messages import WorkerConfig
+from acode.workspace.removal import remove
 from acode.workspace.state import FOLDER, directory_of
 
 
@@ -24,7 +24,7 @@ def remove_remains(worker: WorkerConfig) -> None:
         for name in names(worker.trees):
             # What has a record may hold work that is not saved yet; the rest is scratch.
             if name != FOLDER and not os.path.lexists(directory_of(worker.trees, name)):
-                _remove(f"{worker.trees}/{name}")
+                remove(f"{worker.trees}/{name}")
     for folder in (f"{worker.trees}/{FOLDER}", worker.trees):
         with suppress(OSError):  # not there, or it holds trees with work that is not saved yet
             os.rmdir(folder)
@@ -36,13 +36,13 @@ def remove_remains(worker: WorkerConfig) -> None:
         f"workers/{worker.id}.json",
         f"spool/{worker.id}",
     ):
-        _remove(f"{worker.run_dir}/{name}")
+        remove(f"{worker.run_dir}/{name}")
 
 
 def remove_group(run_dir: str, worker_id: str) -> None:
     """Remove the control group of a worker that is proven gone, with what is in it."""
     for name in _groups(run_dir, worker_id):
-        _remove(f"{run_dir}/{name}")
+        remove(f"{run_dir}/{name}")
 
 
 def _groups(run_dir: str, worker_id: str) -> list[str]:
@@ -58,10 +58,3 @@ def _groups(run_dir: str, worker_id: str) -> list[str]:
     # A stranger's file must not make us remove anything but groups of ours.
     ours = [path for path in directories if os.path.basename(path) == f"{PREFIX}{worker_id}"]
     return [name] if remove_groups(ours) else []
-
-
-def _remove(path: str) -> None:
-    if os.path.isdir(path) and not os.path.islink(path):
-        remove(path)
-    elif os.path.lexists(path):
-        os.unlink(path)

@@ -1,6 +1,7 @@
 """Sends the broom out: at the start, after the death of a worker, and now and then."""
 
 import asyncio
+import glob
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import msgspec
 from acode.engine.bell import Bell
 from acode.engine.broom import STORE_URL, Errand, Swept
 from acode.model.event import PoolEvent, PoolNote, TaskEnded
+from acode.model.failure import FailureCode
 from acode.observe.events import Events
 from acode.project import Project
 from acode.settings import Settings
@@ -19,6 +21,9 @@ DELIVERY_SECONDS = 60.0
 """How long until a branch that could not be pushed is tried again."""
 FINISH_SECONDS = 10.0
 """How long a pool that stops waits for the broom."""
+
+_LEAVES_SOMETHING = (FailureCode.WORKER_CRASH, FailureCode.IPC_FAILURE)
+"""Failures after which nobody may have put the workspace away."""
 
 
 class Sweeper:
@@ -47,9 +52,17 @@ class Sweeper:
     def _has_parcels(self) -> bool:
         return _holds(self._errand.undelivered)
 
+    def _has_orphans(self) -> bool:
+        """Whether there are records of workspaces; call when no worker is left."""
+        return bool(glob.glob(f"{glob.escape(self._errand.worktrees)}/*/.state/*"))
+
     def _hear(self, event: PoolEvent) -> None:
-        """A branch that was not pushed is tried again after a while."""
-        push = event.result.push if isinstance(event, TaskEnded) and event.result else None
+        """What a lost attempt left is put away; a branch that was not pushed is tried again."""
+        if not isinstance(event, TaskEnded):
+            return
+        if event.failure is not None and event.failure.code in _LEAVES_SOMETHING:
+            self.call()
+        push = event.result.push if event.result else None
         if push is not None and push.problem is not None:
             asyncio.get_running_loop().call_later(DELIVERY_SECONDS, self.call)
 
@@ -79,7 +92,7 @@ class Sweeper:
 
     async def finish(self) -> None:
         """A last round, if anything was left behind."""
-        if self._is_needed:
+        if self._is_needed or self._has_orphans():
             await self._sweep()
 
     def _end(self) -> None:

@@ -1,11 +1,15 @@
 """What a task leaves on purpose: files moved or copied to its artifacts directory."""
 
-import glob
 import os
+import re
 import shutil
 import stat
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from fnmatch import translate
 from typing import NamedTuple
+
+_MAGIC = re.compile(r"[*?[]")
 
 
 class Gathered(NamedTuple):
@@ -17,16 +21,16 @@ class Gathered(NamedTuple):
 
 def keep_staged(staged: str, final: str) -> tuple[str, ...]:
     """Move everything to its place over what earlier attempts left; names of the files."""
+    if os.path.islink(staged):
+        return ()  # the task has put it there, and it could lead anywhere
     names = []
-    for directory, _, files in os.walk(staged):
-        for file in files:
-            source = os.path.join(directory, file)
-            if not stat.S_ISREG(os.lstat(source).st_mode):
-                continue  # a link could lead anywhere
-            name = os.path.relpath(source, staged)
-            os.makedirs(os.path.dirname(os.path.join(final, name)), exist_ok=True)
-            shutil.move(source, os.path.join(final, name))
-            names.append(name)
+    for source in _files_below(staged):
+        if not stat.S_ISREG(os.lstat(source).st_mode):
+            continue  # a link could lead anywhere
+        name = os.path.relpath(source, staged)
+        os.makedirs(os.path.dirname(os.path.join(final, name)), exist_ok=True)
+        shutil.move(source, os.path.join(final, name))
+        names.append(name)
     return tuple(sorted(names))
 
 
@@ -48,13 +52,56 @@ def gather(workspace: str, patterns: Iterable[str], final: str, max_bytes: int) 
 
 def _matches(workspace: str, pattern: str) -> Iterator[str]:
     """Names of files; a directory stands for everything in it."""
-    for name in glob.iglob(pattern, root_dir=workspace, recursive=True, include_hidden=True):
+    for name in _found(workspace, pattern):
         path = os.path.join(workspace, name)
         if os.path.isdir(path) and not os.path.islink(path):
-            for directory, _, files in os.walk(path):
-                yield from (os.path.relpath(f"{directory}/{file}", workspace) for file in files)
+            yield from (os.path.relpath(file, workspace) for file in _files_below(path))
         else:
             yield os.path.normpath(name)
+
+
+def _found(workspace: str, pattern: str) -> Iterator[str]:
+    """What fits a pattern. Who looks for names follows no link: that could go round for ever."""
+    if os.path.isabs(pattern):
+        yield pattern
+        return
+    waiting = [("", [part for part in pattern.split("/") if part])]
+    while waiting:
+        folder, (part, *rest) = waiting.pop()
+        if part == "**":  # any number of folders, none among them
+            waiting.append((folder, rest or ["*"]))
+        elif not _MAGIC.search(part):
+            if rest:
+                waiting.append((os.path.join(folder, part), rest))
+            elif os.path.lexists(os.path.join(workspace, folder, part)):
+                yield os.path.join(folder, part)
+            continue
+        fits = re.compile("" if part == "**" else translate(part)).match
+        for entry in _entries(os.path.join(workspace, folder)):
+            if not fits(entry.name):
+                continue
+            name = os.path.join(folder, entry.name)
+            if part != "**" and not rest:
+                yield name
+            elif entry.is_dir(follow_symlinks=False):
+                waiting.append((name, [part, *rest] if part == "**" else rest))
+
+
+def _files_below(directory: str) -> Iterator[str]:
+    """Everything but directories, however deep they are."""
+    waiting = [directory]
+    while waiting:
+        for entry in _entries(waiting.pop()):
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append(entry.path)
+            else:
+                yield entry.path
+
+
+def _entries(directory: str) -> list[os.DirEntry[str]]:
+    with suppress(OSError), os.scandir(directory) as entries:
+        return list(entries)
+    return []
 
 
 def _size_inside(workspace: str, name: str) -> int | None:
@@ -64,7 +111,10 @@ def _size_inside(workspace: str, name: str) -> int | None:
         return None
     if ".git" in name.split(os.sep):
         return None
-    status = os.stat(real)
+    try:
+        status = os.stat(real)
+    except OSError:  # a link that leads nowhere
+        return None
     return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 

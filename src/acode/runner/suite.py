@@ -3,7 +3,7 @@
 import os
 import shutil
 import stat
-from contextlib import suppress
+from collections.abc import Callable
 from typing import NamedTuple
 
 from acode.clock import ticks
@@ -27,7 +27,10 @@ class Suite:
     last change, which nobody can set.
     """
 
-    def __init__(self, directory: str, name: str, rooms: tuple[str, ...]) -> None:
+    def __init__(
+        self, directory: str, name: str, rooms: tuple[str, ...], remove: Callable[[str], None]
+    ) -> None:
+        self._remove = remove
         self._spare = f"{directory}/.{name}"
         self._rooms = rooms
         self._seen: dict[str, _Seen] = {}
@@ -86,7 +89,7 @@ class Suite:
             else:
                 self._has_spare = True
                 return
-        remove(path)
+        self._remove(path)
 
 
 def _is_as_made(path: str) -> bool:
@@ -105,15 +108,6 @@ def remove(path: str) -> None:
         os.unlink(path)
         return
     shutil.rmtree(path, onerror=_make_writable)
-
-
-def remove_any(path: str) -> None:
-    """The same of whatever it is."""
-    if os.path.isdir(path):
-        remove(path)
-    else:
-        with suppress(FileNotFoundError):
-            os.unlink(path)
 
 
 def _make_writable(_function: object, path: str, _error: object) -> None:

@@ -3,7 +3,6 @@
 import os
 import signal
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from math import inf
 
@@ -34,7 +33,7 @@ from acode.worker.courses import course_of
 from acode.worker.hook import Hook, hook_of
 from acode.worker.loop import Loop
 from acode.worker.messages import Assignment, Ended, Exceeded, Why, WorkerConfig
-from acode.worker.places import Shelves, checkpoint, fetch_checkpoint, keep_checkpoint
+from acode.worker.places import Shelves, drop_checkpoints, fetch_checkpoint, keep_checkpoint
 from acode.worker.reports import Kept, Refused
 from acode.worker.stewards import Stewards
 from acode.worker.stopping import ending_of
@@ -343,11 +342,9 @@ class Attempt:
     def _end(self, ending: Ending, kept: Kept = Kept(), setback: str | None = None) -> None:  # noqa: B008 -- frozen
         task = self.assignment
         failure = self._failure(ending, kept)
-        if ending == Exited(0) and failure is None:
-            with suppress(FileNotFoundError):
-                os.unlink(checkpoint(task, self._config))
-        else:
+        if ending != Exited(0) or failure is not None:
             keep_checkpoint(self._config, task.task_id)
+        drop_checkpoints(self._config)
         self._kill_at = self._hopeless_at = None
         self.ended = Ended(
             task_id=task.task_id,

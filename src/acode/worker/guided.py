@@ -19,6 +19,7 @@ from acode.worker.reports import (
     Free,
     Gone,
     Kept,
+    Leave,
     Leftovers,
     Order,
     Prepared,
@@ -91,10 +92,12 @@ class Guided:
         if self._hand is None:
             return
         try:
-            for report in self._hand.hear():
-                self._heed(report)
+            reports = tuple(self._hand.hear())
         except GONE:
             self._hang_up()  # it is gone; that it has died is a child's end, too
+            return
+        for report in reports:
+            self._heed(report)
 
     def _heed(self, report: Report) -> None:
         match report:
@@ -103,8 +106,8 @@ class Guided:
                 self._listener.on_begin()
                 self._order(Run())
             case Refused():
-                self._is_done = not self._is_prepared
                 self._listener.on_refused(report)
+                self._let_go()
             case Remark(tag, text):
                 self._listener.on_remark(tag, text)
             case Started():
@@ -119,6 +122,7 @@ class Guided:
                 self._listener.on_over(status, oom=oom)
             case Vanished(why):
                 self._listener.on_lost(why)
+                self._let_go()
             case Spent():
                 self._listener.on_spent()
             case Kept():
@@ -138,6 +142,11 @@ class Guided:
         if self._hand is not None:
             with suppress(OSError):  # its death is noticed elsewhere
                 tell(self._hand.wire, order)
+
+    def _let_go(self) -> None:
+        """There is nothing more to be done: one that waits for an order tidies up instead."""
+        self._is_done = True
+        self._order(Leave())
 
     def _hang_up(self) -> None:
         if self._hand is not None:
@@ -199,6 +208,7 @@ class Guided:
             self._stewards.dismiss(self._hand)
         elif self._pid:
             self._stewards.pids.add(self._pid)
+            self._stewards.reap()  # it may be dead, and will not be heard of again
         elif self._places is not None:
             self._hang_up()
             self._shelves.take_back(self._places)

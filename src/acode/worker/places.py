@@ -2,11 +2,13 @@
 
 import os
 import shutil
+import stat
 from contextlib import suppress
 from typing import NamedTuple
 
-from acode.runner.suite import Suite, remove, remove_any
+from acode.runner.suite import Suite
 from acode.worker.messages import Assignment, WorkerConfig
+from acode.workspace.removal import remove
 
 
 class Places(NamedTuple):
@@ -41,9 +43,9 @@ class Shelves:
         # What a worker of this name left when it was killed.
         self.clear()
         os.makedirs(config.live_checkpoints)
-        self._beside = Suite(self.home, "spare", ("tmp", "artifacts"))
+        self._beside = Suite(self.home, "spare", ("tmp", "artifacts"), remove)
         """For those whose workspace comes from elsewhere."""
-        self._whole = Suite(self._scratches, "spare", ("work", "tmp", "artifacts"))
+        self._whole = Suite(self._scratches, "spare", ("work", "tmp", "artifacts"), remove)
 
     def hand_out(self, task_id: str, number: int, *, workspace: bool = False) -> Places:
         """Fresh, empty directories."""
@@ -68,16 +70,16 @@ class Shelves:
         """Nothing of an attempt in a container is found by the next one."""
         for directory, _ in self._config.inside:
             for name in os.listdir(directory) if os.path.isdir(directory) else ():
-                remove_any(f"{directory}/{name}")
+                remove(f"{directory}/{name}")
 
     def _suite_of(self, places: Places) -> Suite:
         return self._whole if places.has_workspace else self._beside
 
     def clear(self) -> None:
         """Remove everything of this worker but for worktrees, which may hold unsaved work."""
-        shutil.rmtree(self.home, ignore_errors=True)
+        remove(self.home)
         if not self._config.keep_workspaces:
-            shutil.rmtree(self._scratches, ignore_errors=True)
+            remove(self._scratches)
         for empty in (self._scratches, self._config.trees):
             with suppress(OSError):  # not there, or not empty
                 os.rmdir(empty)
@@ -116,9 +118,18 @@ def fetch_checkpoint(task: Assignment, config: WorkerConfig) -> None:
 
 
 def keep_checkpoint(config: WorkerConfig, task_id: str) -> None:
-    """Put what the attempt has left where the next one finds it."""
+    """Put what the attempt has left where the next one finds it, if it is a file."""
+    live = f"{config.live_checkpoints}/{task_id}"
     with suppress(FileNotFoundError):
-        os.rename(f"{config.live_checkpoints}/{task_id}", _kept(config, task_id))
+        if stat.S_ISREG(os.lstat(live).st_mode):
+            os.rename(live, _kept(config, task_id))
+
+
+def drop_checkpoints(config: WorkerConfig) -> None:
+    """Nothing that a task has left where its checkpoint lay is found by the next one."""
+    with suppress(FileNotFoundError):
+        for name in os.listdir(config.live_checkpoints):
+            remove(f"{config.live_checkpoints}/{name}")
 
 
 def _kept(config: WorkerConfig, task_id: str) -> str:

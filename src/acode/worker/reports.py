@@ -102,7 +102,11 @@ class Collect(msgspec.Struct, frozen=True, tag=True):
     success: bool
 
 
-Order = Begin | Run | Collect
+class Leave(msgspec.Struct, frozen=True, tag=True):
+    """No further command, and nothing to collect: put the workspace away."""
+
+
+Order = Begin | Run | Collect | Leave
 
 _encode = msgspec.msgpack.Encoder().encode
 _reports: msgspec.msgpack.Decoder[Report] = msgspec.msgpack.Decoder(Report)

@@ -18,11 +18,10 @@ from acode.model.task import Push, WorkspaceKind
 from acode.runner.artifacts import gather, keep_staged
 from acode.runner.children import Tree
 from acode.runner.container.seat import Seat
-from acode.runner.identity import identify
+from acode.runner.identity import myself
 from acode.runner.pipes import HandedPipes, Pipes
 from acode.runner.process import fork_and_exec
 from acode.runner.refusal import not_startable
-from acode.runner.suite import remove
 from acode.runner.tree import become_subreaper, die_with_parent
 from acode.worker.bounds import Bounds
 from acode.worker.confining import Confining
@@ -48,6 +47,7 @@ from acode.workspace.base import CommitText, Order, Workspace
 from acode.workspace.delivery import Parcel, deliver
 from acode.workspace.mounts import mount_table
 from acode.workspace.opening import open_workspace
+from acode.workspace.removal import remove
 
 
 class Interrupted(Exception):
@@ -197,9 +197,6 @@ class Steward:
 
     def _order(self) -> Order:
         task, config = self._task, self._config
-        owner = identify(os.getppid())
-        if owner is None:
-            raise OSError("the worker is gone")
         return Order(
             task_id=task.task_id,
             number=task.number,
@@ -214,7 +211,7 @@ class Steward:
             warm=config.warm,
             copy_ignored=config.copy_ignored,
             keep=config.keep_workspaces,
-            owner=owner,
+            owner=myself(),
         )
 
     def _strategy(self) -> Literal["auto", "overlay", "warm", "plain"]:

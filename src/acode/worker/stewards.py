@@ -99,6 +99,7 @@ class Stewards:
         self.pids.add(hand.pid)
         self._tidying[hand.pid] = hand
         self._loop.watch(hand.wire.fileno(), partial(self._hear, hand))
+        self.reap()  # its death may have been told while it was nobody's
         if hand.is_free:
             self._keep(hand)
 

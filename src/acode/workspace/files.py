@@ -1,6 +1,8 @@
 """Small files, read and written with as few calls as possible: a hand-out touches a dozen."""
 
+import errno
 import os
+import stat
 
 _MOST = 1 << 14
 """More than small files hold."""
@@ -13,9 +15,11 @@ def ensure_directory(path: str) -> None:
 
 
 def read_bytes(path: str) -> bytes:
-    """What a file holds."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    """What a file holds; nothing else is read, for it could be without end, or keep us waiting."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "no file", path)
         data = os.read(descriptor, _MOST)
         return data if len(data) < _MOST else data + _rest(descriptor)
     finally:

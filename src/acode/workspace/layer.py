@@ -7,7 +7,9 @@ told from the layer alone is not guessed: then the answer is None, and git looks
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 
+_OPENED = (".gitignore", ".gitattributes")
 _XATTRS = ("trusted.overlay.", "user.overlay.")
 
 
@@ -17,6 +19,23 @@ def changed_paths(upper: str, lower: str) -> set[str] | None:
         return set(_walk(upper, lower))
     except (OSError, _Untellable):
         return None
+
+
+def disarm(layer: str, tree: str) -> None:
+    """Remove what git would wait at for ever: it opens these files wherever it finds them.
+
+    A layer shows where the tree was changed; a tree without one is its own.
+    """
+    waiting = [""]
+    while waiting:
+        folder = waiting.pop()
+        with suppress(OSError), os.scandir(os.path.join(layer, folder)) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(f"{folder}/{entry.name}" if folder else entry.name)
+                elif entry.name in _OPENED and not _is_plain(entry):
+                    with suppress(OSError):  # in a layer, a file that is gone looks like a device
+                        os.unlink(os.path.join(tree, folder, entry.name))
 
 
 class _Untellable(Exception):

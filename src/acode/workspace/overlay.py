@@ -47,15 +47,21 @@ class Overlay:
     def attach(self, state: State) -> None:
         """Mount again what a crash, or a task with all rights, has unmounted."""
         base, device = self._held.get(state.directory, (None, 0))
-        if base is not None and os.stat(state.tree).st_dev == device:
+        if base is not None and _device(state.tree) == device:
             return
         self._unmount(state)
+        if os.path.islink(state.tree):
+            remove(state.tree)  # what is mounted there would hide what it leads to
         if not os.path.isdir(state.upper):
             raise WorkspaceFailed(f"{state.upper} is gone, and the changes with it")
         remove(state.work)
         for directory in (state.work, state.tree):
             os.makedirs(directory, exist_ok=True)
         self._mount(state, base or hold_existing(state))
+
+    def layer(self, state: State) -> str:
+        """It lies apart from the shared checkout."""
+        return state.upper
 
     def changed(self, state: State) -> set[str] | None:
         """What lies in the layer. Submodules are git's to judge."""
@@ -72,13 +78,22 @@ class Overlay:
         """Unmount, and throw the layer away."""
         self._unmount(state)
         unregister(state.entry)
-        with suppress(FileNotFoundError):
+        try:
             os.rmdir(state.tree)
+        except OSError:
+            remove(state.tree)  # gone, or something else has taken its place
         state.remove()
         base, _ = self._held.pop(state.directory, (None, 0))
         if base is not None:
             base.prepare_kit()
             base.let_go()
+
+
+def _device(path: str) -> int | None:
+    try:
+        return os.lstat(path).st_dev
+    except FileNotFoundError:
+        return None
 
 
 @cache

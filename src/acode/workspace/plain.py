@@ -24,6 +24,10 @@ class Source(Protocol):
         """Make sure that this process sees the tree's files. Safe to repeat."""
         ...
 
+    def layer(self, state: State) -> str:
+        """The directory in which whatever the task has written lies."""
+        ...
+
     def changed(self, state: State) -> set[str] | None:
         """The only paths that can differ from the base; None if all have to be looked at."""
         ...
@@ -46,6 +50,10 @@ class Plain:
 
     def attach(self, state: State) -> None:
         """The tree is there for everybody."""
+
+    def layer(self, state: State) -> str:
+        """It lies among everything else."""
+        return state.tree
 
     def changed(self, state: State) -> None:
         """Nobody keeps a list."""

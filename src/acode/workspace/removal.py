@@ -36,9 +36,10 @@ def empty_trash(base_dir: str) -> None:
 
 def remove(path: str) -> None:
     """Delete a tree, whatever its modes; what lies behind a mount or a link is not touched."""
-    for mount in mounts_below(path):
+    mounts = mounts_below(path)
+    for mount in mounts:
         unmount(mount)
-    if mounts_below(path):
+    if mounts and mounts_below(path):
         return  # somebody else's files lie below; better to leave a tree than to delete those
     try:
         if stat.S_ISDIR(os.lstat(path).st_mode):
@@ -56,6 +57,28 @@ def _remove_directory(path: str) -> None:
                 os.unlink(os.path.join(directory, name))
         with suppress(OSError):
             os.rmdir(directory)
+    if os.path.isdir(path):
+        _remove_what_is_deep(path)
+
+
+def _remove_what_is_deep(top: str) -> None:
+    """Deeper than any path can be: every directory is moved up before its turn comes."""
+    waiting = [entry.path for entry in _entries(top) if entry.is_dir(follow_symlinks=False)]
+    while waiting:
+        directory = waiting.pop()
+        for entry in _entries(directory):
+            with suppress(OSError):
+                if entry.is_dir(follow_symlinks=False):
+                    _make_movable(entry.path)
+                    up = os.path.join(top, secrets.token_hex(8))
+                    os.rename(entry.path, up)
+                    waiting.append(up)
+                else:
+                    os.unlink(entry.path)
+        with suppress(OSError):
+            os.rmdir(directory)
+    with suppress(OSError):
+        os.rmdir(top)
 
 
 def _bottom_up(top: str) -> Iterator[tuple[str, list[str]]]:

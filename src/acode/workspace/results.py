@@ -105,9 +105,10 @@ def _checked_out(repository: Repository) -> Iterator[str]:
 
 
 def head_line(git_dir: str) -> str:
-    """What a HEAD says. It may be a task's: whatever it is, nothing is followed."""
+    """What a HEAD says. It may be a task's: whatever it is, nothing is followed or waited for."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
-        descriptor = os.open(os.path.join(git_dir, "HEAD"), os.O_RDONLY | os.O_NOFOLLOW)
+        descriptor = os.open(os.path.join(git_dir, "HEAD"), flags)
     except OSError:
         return ""
     try:

@@ -46,6 +46,10 @@ class Warm:
     def attach(self, state: State) -> None:
         """The tree is there for everybody."""
 
+    def layer(self, state: State) -> str:
+        """It lies among everything else."""
+        return state.tree
+
     def changed(self, state: State) -> None:
         """Nobody keeps a list."""
 

@@ -11,6 +11,7 @@ from acode.workspace import results
 from acode.workspace.base import Collected, CommitText
 from acode.workspace.conventions import read_made
 from acode.workspace.copying import copy_index
+from acode.workspace.layer import disarm
 from acode.workspace.plain import Source
 from acode.workspace.results import Work
 from acode.workspace.snapshot import take
@@ -100,6 +101,7 @@ class Worktree:
         self._source.attach(state)
         if not stat.S_ISDIR(os.lstat(state.tree).st_mode):
             raise WorkspaceFailed(f"{state.tree} is no directory any more")
+        disarm(self._source.layer(state), state.tree)
         git = state.git()
         copy_index(state.index, git.index)
         snapshot = take(git, record.order.max_file_bytes, self._source.changed(state))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from acode.runner.artifacts import keep_staged
+from acode.runner.artifacts import gather, keep_staged
 from acode.runner.environment import inheritable
 from acode.runner.suite import Suite, remove
 
@@ -20,7 +20,7 @@ def shelf(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def suite(shelf: Path) -> Suite:
-    return Suite(str(shelf), "spare", ROOMS)
+    return Suite(str(shelf), "spare", ROOMS, remove)
 
 
 def settle(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,6 +150,45 @@ def test_artifacts_are_moved_over_those_of_earlier_attempts(tmp_path: Path) -> N
         "one": "new",
         "two": "two",
     }
+
+
+def test_a_link_in_the_place_of_the_artifacts_is_not_followed(tmp_path: Path) -> None:
+    elsewhere, staged = tmp_path / "elsewhere", tmp_path / "staged"
+    elsewhere.mkdir()
+    (elsewhere / "precious").touch()
+    staged.symlink_to(elsewhere)
+    assert keep_staged(str(staged), str(tmp_path / "final")) == ()
+    assert (elsewhere / "precious").exists()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("*.txt", {"a.txt"}),
+        ("**/*.txt", {"a.txt", "dist/b.txt", "dist/deep/.c.txt"}),
+        ("**", {"a.txt", "other", "dist/b.txt", "dist/deep/.c.txt"}),
+        ("dist", {"dist/b.txt", "dist/deep/.c.txt"}),
+        ("./dist/*", {"dist/b.txt", "dist/deep/.c.txt"}),
+        ("d*/**/[a-c].txt", {"dist/b.txt"}),
+        ("round/round/dist/b.txt", {"round/round/dist/b.txt"}),
+        ("nothing/*", set()),
+        ("../outside", set()),
+        ("/etc/passwd", set()),
+    ],
+)
+def test_patterns_find_files_and_never_go_round(
+    tmp_path: Path, pattern: str, found: set[str]
+) -> None:
+    place = tmp_path / "place"
+    (place / "dist" / "deep").mkdir(parents=True)
+    for name in ("a.txt", "other", "dist/b.txt", "dist/deep/.c.txt", "../outside"):
+        (place / name).touch()
+    for name in ("round", "dist/round", "dist/deep/again"):
+        (place / name).symlink_to(place)
+    (place / "dangling.txt").symlink_to("nowhere")
+    final = tmp_path / "final"
+    assert set(gather(str(place), [pattern], str(final), 1000).names) == found
+    assert all((final / name).is_file() for name in found)
 
 
 def test_a_task_inherits_no_secrets_and_none_of_our_settings() -> None:
