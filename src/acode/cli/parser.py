@@ -162,7 +162,8 @@ def whole_number(low: int, high: int = 1_000_000_000) -> Callable[[str], int]:
         except ValueError:
             value = low - 1
         if not low <= value <= high:
-            raise argparse.ArgumentTypeError(f"{text!r} is no whole number from {low} to {high:,}")
+            bounds = f"from {low:,} to {high:,}"
+            raise argparse.ArgumentTypeError(f"{text!r} is no whole number {bounds}")
         return value
 
     return parse

@@ -85,7 +85,7 @@ class Run:
         resumed = any(each.existed for each in added)
         self._follower = Follower(context.app.store(), [each.id for each in added], known=resumed)
         self._resumed = resumed
-        self._done_before = self._follower.count(*FINISHED) if resumed else 0
+        self._done_before = self._told = self._follower.count(*FINISHED) if resumed else 0
         self._note = ""
 
     @property
@@ -122,7 +122,9 @@ class Run:
         """One look at the tasks; whether it was the last."""
         for move in self._follower.moves():
             task = self._follower.tasks[move.task_id]
-            place = f"[{self._follower.count(*FINISHED)}/{len(self._follower.tasks)}]"
+            # Several may have ended since the last look: each has a number of its own.
+            self._told += (move.became in FINISHED) - (move.was in FINISHED)
+            place = f"[{self._told}/{len(self._follower.tasks)}]"
             if (line := told(move, task, place)) is not None:
                 tell.line(line)
         tell.show(self._standing(), self._follower.with_status(Status.RUNNING))
