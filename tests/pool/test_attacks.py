@@ -95,6 +95,17 @@ def test_an_attempt_finds_nothing_where_others_had_their_checkpoint(
     assert confined.codes([leaves, looks, f"{leaves}; exit 3", looks], workspace) == [0, 0, 3, 0]
 
 
+@pytest.mark.parametrize("workspace", ["scratch", "worktree"])
+def test_a_place_for_checkpoints_that_is_none_costs_nothing(
+    unconfined: Confined, workspace: str
+) -> None:
+    unconfined.pool.start(count=1)
+    worker = unconfined.pool.worker_pids()
+    spoils = 'd=$(dirname "$ACODE_CHECKPOINT"); rm -rf "$d" && touch "$d"; exit 3'
+    assert unconfined.codes([spoils, "true"], workspace) == [3, 0]
+    assert unconfined.pool.worker_pids() == worker
+
+
 def test_a_pipe_in_the_place_of_a_head_keeps_nobody_else_waiting(confined: Confined) -> None:
     pool = confined.pool
     pool.start(count=2)

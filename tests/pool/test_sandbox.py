@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import resource
 import shlex
 import shutil
 import signal
@@ -246,6 +247,28 @@ def test_under_strict_a_task_reads_only_what_it_works_with(confined: Confined) -
         *("NODE_EXTRA_CA_CERTS", "OLDPWD", "_", "SHLVL"),
     }
     assert "ACODE_SANDBOX__LEVEL" not in ours
+
+
+@pytest.mark.parametrize("level", ["write", "strict"])
+@pytest.mark.parametrize("workspace", ["scratch", "worktree"])
+def test_a_task_sets_limits_for_itself_and_nobody_else(
+    confined: Confined, level: str, workspace: str
+) -> None:
+    confined.pool.configure(sandbox={"level": level})
+    confined.pool.start(count=1)
+    daemon, own = confined.pool.daemon.pid, [resource.RLIMIT_CPU, resource.RLIMIT_NOFILE]
+    before = [resource.prlimit(daemon, which) for which in own]
+    others = [f"{PRLIMIT.format(pid)} 100000" for pid in (daemon, "$PPID")]
+    assert confined.succeeded(others, workspace) == []
+    assert [resource.prlimit(daemon, which) for which in own] == before
+    works = [f"{PRLIMIT.format(0)} 100000", PRLIMIT.format(daemon), "ulimit -n 99 && ulimit -n"]
+    assert confined.succeeded(works, workspace) == works
+    assert confined.pool.output(confined.last) == "99"
+
+
+_SET = "import resource, sys; pid, *cpu = map(int, sys.argv[1:]); "
+_SET += "resource.prlimit(pid, resource.RLIMIT_CPU, *[(each, each) for each in cpu])"
+PRLIMIT = f"{shutil.which('python3', path='/usr/bin')} -c {shlex.quote(_SET)} {{}}"
 
 
 @pytest.mark.req("forge-28")

@@ -34,8 +34,10 @@ def sandbox_gaps(
         if lies_within(root, os.path.join(root, os.path.expanduser(path))):
             yield f"changing the project, git's hooks and acode's own files ({path} is writable)"
     yield from landlock.missing(landlock.abi())
-    if level == "strict" and not seccomp.is_known():
-        yield "sockets of other programs (there is no filter for this processor)"
+    if not seccomp.is_known():
+        yield "limits for other programs (there is no filter for this processor)"
+        if level == "strict":
+            yield "sockets of other programs (there is no filter for this processor)"
     if not can_seal():
         yield "changes to git's hooks and settings by tasks that work in the project itself"
     if network == "none":

@@ -97,8 +97,8 @@ def give_up(rules: Ruleset | None, kept: int, level: Level) -> None:
     keep_capabilities(kept)
     if rules is not None:
         rules.enforce()
-    if level == "strict" and seccomp.is_known():
-        seccomp.close_unix_sockets()
+    if seccomp.is_known():
+        seccomp.filter_calls(sockets=level != "strict")
 
 
 def _settings() -> list[str]:

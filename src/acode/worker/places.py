@@ -113,21 +113,21 @@ def checkpoint(task: Assignment, config: WorkerConfig) -> str:
 
 def fetch_checkpoint(task: Assignment, config: WorkerConfig) -> None:
     """Bring what the attempt before has left."""
-    with suppress(FileNotFoundError):
+    with suppress(OSError):  # not there, or shut by the task
         os.rename(_kept(config, task.task_id), checkpoint(task, config))
 
 
 def keep_checkpoint(config: WorkerConfig, task_id: str) -> None:
     """Put what the attempt has left where the next one finds it, if it is a file."""
     live = f"{config.live_checkpoints}/{task_id}"
-    with suppress(FileNotFoundError):
+    with suppress(OSError):  # not there, or shut by the task
         if stat.S_ISREG(os.lstat(live).st_mode):
             os.rename(live, _kept(config, task_id))
 
 
 def drop_checkpoints(config: WorkerConfig) -> None:
     """Nothing that a task has left where its checkpoint lay is found by the next one."""
-    with suppress(FileNotFoundError):
+    with suppress(OSError):  # not there, or shut by the task
         for name in os.listdir(config.live_checkpoints):
             remove(f"{config.live_checkpoints}/{name}")
 
