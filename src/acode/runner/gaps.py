@@ -34,10 +34,10 @@ def sandbox_gaps(
         if lies_within(root, os.path.join(root, os.path.expanduser(path))):
             yield f"changing the project, git's hooks and acode's own files ({path} is writable)"
     yield from landlock.missing(landlock.abi())
-    if not seccomp.is_known():
-        yield "limits for other programs (there is no filter for this processor)"
+    if not seccomp.works():
+        yield "limits for other programs (no filter for system calls can be set here)"
         if level == "strict":
-            yield "sockets of other programs (there is no filter for this processor)"
+            yield "sockets of other programs (no filter for system calls can be set here)"
     if not can_seal():
         yield "changes to git's hooks and settings by tasks that work in the project itself"
     if network == "none":

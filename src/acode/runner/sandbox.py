@@ -97,7 +97,7 @@ def give_up(rules: Ruleset | None, kept: int, level: Level) -> None:
     keep_capabilities(kept)
     if rules is not None:
         rules.enforce()
-    if seccomp.is_known():
+    if seccomp.works():
         seccomp.filter_calls(sockets=level != "strict")
 
 

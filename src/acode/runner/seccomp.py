@@ -39,9 +39,16 @@ _MACHINES: Final = {
 }
 
 
-def is_known() -> bool:
-    """Whether there is a filter for this machine."""
-    return os.uname().machine in _MACHINES
+@cache
+def works() -> bool:
+    """Whether there is a filter for this machine, and a kernel that takes one."""
+    if os.uname().machine not in _MACHINES:
+        return False
+    try:
+        prctl(_PR_SET_SECCOMP, _MODE_FILTER, 0)
+    except OSError as error:
+        return error.errno == errno.EFAULT  # it has looked for the filter, which is nowhere
+    return False
 
 
 def filter_calls(*, sockets: bool) -> None:

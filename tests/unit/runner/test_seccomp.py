@@ -69,3 +69,14 @@ def test_sockets_with_a_path_are_closed_where_that_is_wanted() -> None:
 @pytest.mark.parametrize("sockets", [False, True])
 def test_numbers_of_other_words_are_unknown(sockets: bool) -> None:
     assert judge(sockets, NATIVE, 0x40000000 | PRLIMIT, 77, 7, POINTER) == errno.ENOSYS
+
+
+def test_a_kernel_that_takes_no_filter_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: int) -> None:
+        raise OSError(errno.EINVAL, "no such mode")
+
+    assert seccomp.works()
+    seccomp.works.cache_clear()
+    monkeypatch.setattr(seccomp, "prctl", refuse)
+    assert not seccomp.works()
+    seccomp.works.cache_clear()
