@@ -49,6 +49,11 @@ def test_a_task_from_birth_to_end(site: Site) -> None:
     ]
 
 
+def test_a_task_cannot_wait_for_one_that_is_not_there(site: Site) -> None:
+    reply = site.call("POST", "/api/workers/tasks", {"command": "true", "dependencies": ["01J"]})
+    assert (reply.status, reply.code) == (404, "TASK-001")
+
+
 def test_args_are_executed_without_a_shell(site: Site) -> None:
     task = site.add("printf", args=["%s", "a b;c"])
     assert finished(site, task)["status"] == "completed"

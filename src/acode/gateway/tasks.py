@@ -40,6 +40,8 @@ async def submit(desk: Desk, task: dict[str, Any], actor: str = ACTOR) -> Added:
         guard=desk.guard,
         ceilings=desk.ceilings,
     )
+    # A task that is not there is 404 here; a body has no line to be told.
+    drafts = [msgspec.structs.replace(draft, unknown=None) for draft in drafts]
     wanted = await submissions(
         drafts, new_id=lambda: new_id(desk.clock.now()), resolve=desk.glance.resolve
     )
