@@ -96,12 +96,14 @@ class PostgresBook:
         xid = ""
         try:
             with connection.pipeline() as pipeline:
-                with connection.transaction():
-                    tx, begun = self.begun(connection, "begun")
-                    tx.pipeline = pipeline
-                    results += [write(tx, requests) for write, requests in writes]
-                    tx.settle()
-                    xid = begun.xid
+                connection.execute(statement("begin"))
+                tx, begun = self.begun(connection, "begun")
+                tx.pipeline = pipeline
+                results += [write(tx, requests) for write, requests in writes]
+                tx.settle()
+                xid = begun.xid
+                # With what was written, and not a way of its own as the driver's transactions do.
+                connection.execute(statement("commit"), prepare=False)
                 if tx.rings:
                     # Behind the commit: inside of it, those who ring would wait for each other.
                     connection.execute(statement("ring"), {"who": self.name})
@@ -112,6 +114,9 @@ class PostgresBook:
             # Before its number was known nothing can have been committed.
             if not xid or not self._was_committed(xid):
                 raise
+        except BaseException:
+            _roll_back(connection)
+            raise
         return results
 
     def _was_committed(self, xid: str) -> bool:
@@ -166,7 +171,7 @@ class PostgresBook:
                 connection.execute(statement(begin))
                 tx, _ = self.begun(connection, "begun_to_read")
                 found = query(tx, *arguments)
-                connection.execute(b"COMMIT")  # after a ROLLBACK the driver would prepare all anew
+                connection.execute(statement("commit"))  # after a ROLLBACK the driver would prepare all anew
         except psycopg.Error:
             if not connection.broken:
                 self._hang_up()

@@ -472,6 +472,12 @@ INSERT INTO acode.schema_version (version) VALUES (0);
 -- name: set_version
 UPDATE acode.schema_version SET version = %(version)s;
 
+-- name: begin
+BEGIN ISOLATION LEVEL READ COMMITTED;
+
+-- name: commit
+COMMIT;
+
 -- name: begun
 -- The time; the number of the transaction, to find out whether it was committed if the connection
 -- breaks just then; and a mark. Moves become visible in another order than they are numbered.
