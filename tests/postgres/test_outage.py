@@ -216,3 +216,15 @@ async def test_a_server_that_only_reads_is_named(url: str, server: Server) -> No
     finally:
         server.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")
     await store.close()
+
+
+async def test_an_addition_whose_answer_is_lost_is_not_told_as_there_before(
+    cut_store: PostgresStore, wire: Wire
+) -> None:
+    for moment in ("cut_before_commit", "cut_after_commit"):
+        setattr(wire, moment, True)
+        (added,) = await cut_store.add([submission()], actor="user", queue_size=PLENTY)
+        assert not added.existed
+        assert not getattr(wire, moment)
+    await assert_sound(cut_store)
+    await cut_store.close()

@@ -9,9 +9,12 @@ from psycopg import Connection, errors
 
 from acode.clock import Clock, Deadline, RemoteClock, ticks
 from acode.errors import AcodeError, StoreUnavailable
+from acode.store.base import Added
+from acode.store.postgres.adding import AtOnce, plain_additions
 from acode.store.postgres.address import Address
 from acode.store.postgres.connection import Line, connect, translated
 from acode.store.postgres.transaction import Begun, PostgresTransaction, statement
+from acode.store.sql.intake import Addition
 from acode.store.sql.writer import Writes
 
 SHARDS = 32
@@ -77,7 +80,11 @@ class PostgresBook:
 
     def commit(self, writes: Writes, *, patient: bool = True) -> list[Sequence[Any]]:  # noqa: ARG002 -- nobody keeps us waiting
         """Run writes in one transaction; again if others were quicker or the line broke."""
+        additions = plain_additions(writes)
         with translated(self.address):
+            if additions and (added := self._add_at_once(additions)) is not None:
+                answers = iter(added)
+                return [[next(answers) for _ in requests] for _, requests in writes]
             for _ in range(TRIES):
                 connection = self.line().connection
                 try:
@@ -118,6 +125,31 @@ class PostgresBook:
             _roll_back(connection)
             raise
         return results
+
+    def _add_at_once(self, additions: list[Addition]) -> list[list[Added]] | None:
+        """Add without looking; None if nothing was written, and somebody has to look."""
+        connection = self.line().connection
+        whole = AtOnce(additions)
+        xid, written = "", None
+        try:
+            with connection.pipeline():
+                connection.execute(statement("begin"))
+                tx, begun = self.begun(connection, "begun")
+                written = whole.send(connection, tx.moment, self.shard).fetchone()
+                xid = begun.xid
+                connection.execute(statement("commit"), prepare=False)
+                if written:
+                    connection.execute(statement("ring"), {"who": self.name})
+        except _AGAIN:
+            self._hang_up()
+            return None
+        except psycopg.Error:
+            if not connection.broken:
+                self._hang_up()
+                raise
+            if not xid or not self._was_committed(xid):
+                return None
+        return whole.answers if written else None
 
     def _was_committed(self, xid: str) -> bool:
         """What became of a transaction whose end we did not hear; asked for as long as it takes."""
@@ -171,7 +203,8 @@ class PostgresBook:
                 connection.execute(statement(begin))
                 tx, _ = self.begun(connection, "begun_to_read")
                 found = query(tx, *arguments)
-                connection.execute(statement("commit"))  # after a ROLLBACK the driver would prepare all anew
+                # After a ROLLBACK the driver would prepare all anew.
+                connection.execute(statement("commit"))
         except psycopg.Error:
             if not connection.broken:
                 self._hang_up()

@@ -20,6 +20,34 @@ INSERT INTO acode.tasks (seq, id, status, priority, kind, workstream_id, key, cr
 SELECT * FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::smallint[], %s::text[], %s::text[],
                      %s::text[], %s::bigint[], %s::bigint[], %s::text[]);
 
+-- name: add_at_once
+-- New tasks that wait for nobody, with their moves; none if one of the ids is taken, or there is no
+-- room, or the queue is being filled by a move.
+WITH new AS (
+    INSERT INTO acode.tasks (id, status, priority, kind, workstream_id, created_at, ready_at, spec)
+    SELECT id, 'pending', level, kind, workstream_id, now, now + delay, spec
+    FROM (SELECT {moment}) AS clock (now), unnest(
+        %(ids)s::text[], %(levels)s::smallint[], %(kinds)s::text[], %(workstreams)s::text[],
+        %(delays)s::bigint[], %(specs)s::text[]
+    ) WITH ORDINALITY AS given (id, level, kind, workstream_id, delay, spec, place)
+    WHERE NOT EXISTS (SELECT 1 FROM acode.flags WHERE name = 'moving')
+      AND coalesce(({waiting}), 0) + %(count)s::bigint <= %(room)s::bigint
+      AND NOT EXISTS (SELECT 1 FROM acode.tasks WHERE id = ANY (%(ids)s::text[]))
+      AND NOT EXISTS (SELECT 1 FROM acode.archive WHERE id = ANY (%(ids)s::text[]))
+    ORDER BY place
+    RETURNING seq, id, priority, created_at),
+moves AS (
+    INSERT INTO acode.history (task, was, became, at, actor, reason)
+    SELECT seq, NULL, 'pending', created_at, actor, 'added'
+    FROM new JOIN unnest(%(ids)s::text[], %(actors)s::text[]) AS given (id, actor)
+        ON new.id = given.id
+    ORDER BY seq)
+INSERT INTO acode.tallies (shard, status, priority, n)
+SELECT %(shard)s::smallint, 'pending', priority, count(*) FROM new GROUP BY priority
+ORDER BY priority
+ON CONFLICT (shard, status, priority) DO UPDATE SET n = tallies.n + excluded.n
+RETURNING n;
+
 -- name: marks
 27416::bigint << 48;
 

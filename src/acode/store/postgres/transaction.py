@@ -134,7 +134,7 @@ class PostgresTransaction(Transaction):
         if not rows:
             return []
         columns = [list(column) for column in zip(*rows, strict=True)]
-        text = _set_statement(name)
+        text = set_statement(name)
         cursor = self._asked.pop(name, None) or self._connection.execute(text, columns)
         return cursor.fetchall() if name in _RETURNING or text.startswith(b"SELECT") else []
 
@@ -157,7 +157,7 @@ class PostgresTransaction(Transaction):
     def ahead(self, name: str, values: Collection[Any]) -> None:
         """Send the question now; the answer comes with that to a later one."""
         if values:
-            asked = self._connection.execute(_set_statement(name), [list(values)])
+            asked = self._connection.execute(set_statement(name), [list(values)])
             self._asked[name] = asked
 
     def may_claim(self) -> bool:
@@ -180,14 +180,14 @@ class PostgresTransaction(Transaction):
             seqs, _, workers, now, tokens, host = zip(*leased, strict=True)
             given = {"seqs": list(seqs), "workers": list(workers), "tokens": list(tokens)}
             same = {"now": now[0], "host_id": host[0]}
-            self._connection.execute(_set_statement("lease"), {**given, **same})
+            self._connection.execute(set_statement("lease"), {**given, **same})
 
     def complete(self, given: Sequence[Row]) -> list[Row]:
         """Complete tasks and write all that belongs to that down."""
         self.write_moves()
         columns = [list(column) for column in zip(*given, strict=True)]
         named = dict(zip(_COMPLETED, columns, strict=True))
-        cursor = self._connection.execute(_set_statement("complete"), {**named, "now": self.moment})
+        cursor = self._connection.execute(set_statement("complete"), {**named, "now": self.moment})
         # Behind it: what waits for these cannot be added unseen any more.
         self.ahead("hold_dependents_of", named["ids"])
         return cursor.fetchall()
@@ -236,15 +236,15 @@ class PostgresTransaction(Transaction):
     def write_moves(self) -> None:
         """Write the noted lines of history."""
         if self._moves:
-            self._connection.execute(_set_statement("insert_history"), self._noted_moves())
+            self._connection.execute(set_statement("insert_history"), self._noted_moves())
 
     def bump(self, changes: list[tuple[str, int, int]]) -> None:
         """Change tallies, and write the moves that belong to that."""
         if changes and self._moves:
             values = {**self._noted_moves(), **self._tallied(changes)}
-            self._connection.execute(_set_statement("moves_and_tallies"), values)
+            self._connection.execute(set_statement("moves_and_tallies"), values)
         elif changes:
-            self._connection.execute(_set_statement("bump_tally"), self._tallied(changes))
+            self._connection.execute(set_statement("bump_tally"), self._tallied(changes))
         else:
             self.write_moves()
 
@@ -271,7 +271,7 @@ def statement(name: str) -> bytes:
 
 
 @cache
-def _set_statement(name: str) -> bytes:
+def set_statement(name: str) -> bytes:
     """The same for arrays: in binary, where nothing has to be quoted."""
     return statement(name).replace(b"%s", b"%b").replace(b")s::", b")b::")
 
