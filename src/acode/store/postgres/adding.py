@@ -47,11 +47,16 @@ class AtOnce:
             self._tasks += admitted.tasks
             self._actors += [actor] * len(admitted.tasks)
 
+    @property
+    def ids(self) -> list[str]:
+        """Of the tasks that are written."""
+        return [task.id for task in self._tasks]
+
     def send(self, connection: Connection, moment: int | None, shard: int) -> Any:
         """Send the statement; its answer has a row if it has written."""
         specs = [task.spec for task in self._tasks]
         given = {
-            "ids": [task.id for task in self._tasks],
+            "ids": self.ids,
             "levels": [spec.priority.level for spec in specs],
             "kinds": [spec.kind for spec in specs],
             "workstreams": [spec.workstream_id for spec in specs],

@@ -130,26 +130,22 @@ class PostgresBook:
         """Add without looking; None if nothing was written, and somebody has to look."""
         connection = self.line().connection
         whole = AtOnce(additions)
-        xid, written = "", None
         try:
-            with connection.pipeline():
-                connection.execute(statement("begin"))
-                tx, begun = self.begun(connection, "begun")
-                written = whole.send(connection, tx.moment, self.shard).fetchone()
-                xid = begun.xid
-                connection.execute(statement("commit"), prepare=False)
-                if written:
-                    connection.execute(statement("ring"), {"who": self.name})
+            with connection.pipeline() as pipeline:
+                tx, _ = self.begun(connection, "begun")
+                written = whole.send(connection, tx.moment, self.shard)
+                pipeline.sync()  # what was sent up to here is one transaction
+                connection.execute(statement("ring"), {"who": self.name})
+            return whole.answers if written.fetchone() else None
         except _AGAIN:
             self._hang_up()
             return None
         except psycopg.Error:
+            self._hang_up()
             if not connection.broken:
-                self._hang_up()
                 raise
-            if not xid or not self._was_committed(xid):
-                return None
-        return whole.answers if written else None
+            there = self.line().connection.execute(statement("are_there"), {"ids": whole.ids})
+            return whole.answers if there.fetchone() else None
 
     def _was_committed(self, xid: str) -> bool:
         """What became of a transaction whose end we did not hear; asked for as long as it takes."""

@@ -48,6 +48,9 @@ ORDER BY priority
 ON CONFLICT (shard, status, priority) DO UPDATE SET n = tallies.n + excluded.n
 RETURNING n;
 
+-- name: are_there
+SELECT 1 FROM acode.tasks WHERE id = ANY (%(ids)s::text[]) HAVING count(*) = cardinality(%(ids)s);
+
 -- name: marks
 27416::bigint << 48;
 
@@ -462,7 +465,8 @@ SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
 WHERE relnamespace = 'acode'::regnamespace AND relkind = 'r';
 
 -- name: ring
-SELECT pg_notify('acode', %(who)s);
+-- Nobody waits until that is on disk: whoever was not rung for looks by himself.
+SELECT set_config('synchronous_commit', 'off', true), pg_notify('acode', %(who)s);
 
 -- name: listen
 LISTEN acode;
