@@ -100,6 +100,17 @@ def test_a_worker_that_dies_at_work_is_replaced_and_its_task_tried_again(
     assert scene.prove() == 1
 
 
+def test_a_worker_that_cannot_begin_a_task_is_not_taken_for_one_without_a_daemon(
+    scene: Scene,
+) -> None:
+    scene.project.prepare_fault("acode.observe.log:OutputLog.begin:before", action="refuse")
+    scene.project.start(count=1)
+    scene.project.arm()
+    scene.add(1)
+    eventually(scene.project.is_struck)
+    assert scene.prove() == 1
+
+
 @pytest.mark.parametrize(
     "step",
     [

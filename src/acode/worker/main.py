@@ -178,17 +178,18 @@ class Worker:
         try:
             # The loop knows that there is something; a socket with a timeout would ask again.
             data = os.read(self._daemon.fileno(), 1 << 16)
-            if data:
-                for frame in self._reader.feed(data):
-                    self._handle(frame)
-                return
-        except BrokenFrame as error:
-            self._say("X", str(error))
         except BlockingIOError:
             return
         except OSError:
-            pass
-        self._on_daemon_gone()
+            data = b""
+        try:
+            for frame in self._reader.feed(data):
+                self._handle(frame)  # trouble with our own work is not the daemon's: we die of it
+        except BrokenFrame as error:
+            self._say("X", str(error))
+            data = b""
+        if not data:
+            self._on_daemon_gone()
 
     def _on_daemon_gone(self) -> None:
         self._disconnect()

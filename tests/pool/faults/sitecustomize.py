@@ -1,4 +1,4 @@
-"""Ends or delays a process of acode at a named step. Python reads it at every start.
+"""Ends, delays or troubles a process of acode at a named step. Python reads it at every start.
 
 FAULT names a function and a moment (`module:Class.method:before|after`), the number of the call
 and what happens then. It happens once: to whoever burns the fuse.
@@ -7,6 +7,7 @@ PATIENCE_OF_ORPHANS is how many seconds a worker waits for the next daemon.
 """
 
 import asyncio
+import errno
 import functools
 import importlib.util
 import os
@@ -43,6 +44,8 @@ class Fault:
             return  # it has happened elsewhere
         if self.action == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
+        elif self.action == "refuse":
+            raise OSError(errno.EIO, "refused by a fault")
         else:
             time.sleep(float(self.action))
 
