@@ -69,6 +69,8 @@ class PostgresTransaction(Transaction):
         "rings",
     )
 
+    foresees = True
+
     def __init__(self, connection: Connection, begun: Begun, ageing_ms: int, shard: int) -> None:
         super().__init__(ageing_ms)
         self._connection = connection
