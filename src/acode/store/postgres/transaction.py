@@ -68,6 +68,8 @@ class PostgresTransaction(Transaction):
         "rings",
     )
 
+    foresees = True
+
     def __init__(self, wire: Wire, begun: Begun, ageing_ms: int, shard: int) -> None:
         super().__init__(ageing_ms)
         self._wire = wire
