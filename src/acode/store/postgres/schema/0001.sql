@@ -37,7 +37,7 @@ ALTER TABLE acode.tasks SET (
 
 CREATE UNIQUE INDEX tasks_by_id ON acode.tasks (id);
 CREATE INDEX tasks_ready ON acode.tasks (priority, ready_at, seq) WHERE status = 'pending';
-CREATE INDEX tasks_running ON acode.tasks (host_id, seq) WHERE status = 'running';
+CREATE INDEX tasks_running ON acode.tasks (seq) WHERE status = 'running';
 CREATE INDEX tasks_undone ON acode.tasks (status, seq)
     WHERE status IN ('pending', 'blocked', 'failed', 'cancelled');
 CREATE INDEX tasks_by_workstream ON acode.tasks (workstream_id, seq)
