@@ -29,8 +29,9 @@ SLOW_SECONDS = 0.005
 """A loop that a commit held up for longer leaves the writing to the thread."""
 SLOW_SYNC_SECONDS = 0.0005
 """The same for the disk, which many commits can wait for at once."""
-SLOW_REST_SECONDS = 1.0
-"""Until it tries again: so it is held up for a small part of the time, however slow the disk."""
+SLOW_SHARE = 0.02
+"""The part of its time for which it is held up so at most, however slow the disk: it tries again
+when that much time has passed."""
 
 
 class _Request(msgspec.Struct, eq=False):
@@ -137,8 +138,9 @@ class GroupWriter:
             self._writing.release()
 
     def _rest_if_slow(self, began: float) -> None:
-        if ticks() - began > SLOW_SECONDS:
-            self._write_again = ticks() + SLOW_REST_SECONDS
+        now = ticks()
+        if now - began > SLOW_SECONDS:
+            self._write_again = now + (now - began) / SLOW_SHARE
 
     def _keep_soon(self, promises: list[_Promise]) -> None:
         """Whoever has been answered goes on before the loop waits for the disk."""
@@ -161,8 +163,9 @@ class GroupWriter:
             return
         self._keep(promises)
         _answer(promises)
-        if ticks() - began > SLOW_SYNC_SECONDS:
-            self._sync_again = ticks() + SLOW_REST_SECONDS
+        now = ticks()
+        if now - began > SLOW_SYNC_SECONDS:
+            self._sync_again = now + (now - began) / SLOW_SHARE
 
     def _keep(self, promises: list[_Promise]) -> None:
         """Wait for the disk: now they may be told, unless it failed."""
