@@ -29,6 +29,10 @@ SLOW_SYNC_SECONDS = 0.0005
 """The same for the disk, which many commits can wait for at once."""
 SLOW_REST_SECONDS = 1.0
 """Until it tries again: so it is held up for a small part of the time, however slow the disk."""
+LULL_SECONDS = 0.01
+"""Where nobody has written for so long, hardly anybody will in the next millisecond."""
+LULL_COMMITS = 64
+"""After so many the thread waits for a lull, to do what would hold up a commit some day."""
 
 
 class _Request(NamedTuple):
@@ -53,13 +57,17 @@ class _Promise(NamedTuple):
     """An exception is raised to whoever waits."""
 
 
+class _Nudge(NamedTuple):
+    """Tells the thread to look for a lull."""
+
+
 class GroupWriter:
     """Takes whatever is waiting, commits it once, brings it to the disk, and answers everybody."""
 
     def __init__(self, book: Book, *, here: bool = True) -> None:
         self._book = book
         self._here = here  # the loop may write, too
-        self._waiting: SimpleQueue[_Request | _Promise | None] = SimpleQueue()
+        self._waiting: SimpleQueue[_Request | _Promise | _Nudge | None] = SimpleQueue()
         self._gathered: dict[asyncio.AbstractEventLoop, list[_Request | _Promise]] = {}
         """What a loop has asked for in its present turn."""
         self._stopped = False
@@ -73,6 +81,8 @@ class GroupWriter:
         self._write_again = 0.0
         self._sync_again = 0.0
         """When the loop may try again by itself."""
+        self._commits = 0
+        """Since the last lull that was used."""
         self._thread = threading.Thread(target=self._run, name="acode-writer", daemon=True)
         self._thread.start()
 
@@ -130,6 +140,8 @@ class GroupWriter:
             _answer(early)
             self._keep_here(promises)
             self._keep_soon(late)
+            if requests and self._commits == LULL_COMMITS:
+                self._waiting.put(_Nudge())
         finally:
             self._writing.release()
 
@@ -216,10 +228,10 @@ class GroupWriter:
         _answer(answers)
 
     def _next_group(self) -> list[_Request | _Promise] | None:
-        first = self._waiting.get()
+        first = self._next()
         if first is None:
             return None
-        group = [first]
+        group = [] if isinstance(first, _Nudge) else [first]
         while len(group) < MAX_GROUP:
             try:
                 wish = self._waiting.get_nowait()
@@ -228,8 +240,24 @@ class GroupWriter:
             if wish is None:
                 self._waiting.put(None)
                 break
-            group.append(wish)
+            if not isinstance(wish, _Nudge):
+                group.append(wish)
         return group
+
+    def _next(self) -> _Request | _Promise | _Nudge | None:
+        while self._commits >= LULL_COMMITS:
+            before = self._commits
+            try:
+                return self._waiting.get(timeout=LULL_SECONDS)
+            except Empty:
+                if self._commits == before:
+                    self._tidy()
+        return self._waiting.get()
+
+    def _tidy(self) -> None:
+        with self._writing:
+            self._commits = 0
+            self._book.tidy()
 
     def _outcomes(self, group: list[_Request]) -> list[Any]:
         try:
@@ -246,6 +274,7 @@ class GroupWriter:
     def _commit(self, group: list[_Request], *, patient: bool = True) -> list[Any]:
         if not group:
             return []
+        self._commits += 1
         kinds: dict[Write, list[int]] = {}
         for place, (demand, _) in enumerate(group):
             kinds.setdefault(demand.write, []).append(place)
