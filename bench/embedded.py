@@ -18,6 +18,8 @@ from statistics import median
 from typing import Any
 from uuid import uuid4
 
+import psutil
+
 import acode
 from bench.filled import Shelf
 from bench.queues import PROCESSES, WARM, Peer, peers, processor_seconds
@@ -223,16 +225,12 @@ async def _queue_cost(tasks: int, run: Callable[[], Awaitable[int]]) -> float:
 
 
 _PROGRAM = """
-import asyncio, psutil, sys
+import asyncio, sys
 
-def used():
-    # Their own pages, and their share of those that are shared.
-    processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
-    print(sum(process.memory_full_info().pss for process in processes))
-
-async def bare():
-    await asyncio.sleep(0)
-    used()
+async def ready():
+    # Measured from outside: to look at oneself takes memory, too.
+    print("ready", flush=True)
+    await asyncio.sleep(3600)
 
 async def pool():
     import acode
@@ -246,14 +244,12 @@ async def pool():
         while pool.stats().active_workers < 3:
             await asyncio.sleep(0.01)
         await pool.submit_many(hold, [()] * 100)
-        used()
-        raise SystemExit
+        await ready()
 
-if sys.argv[1] == "bare":
-    asyncio.run(bare())
-else:
-    asyncio.run(pool())
+asyncio.run(ready() if sys.argv[1] == "bare" else pool())
 """
+SETTLE_SECONDS = 0.2
+"""Until every worker has come to where its handler waits."""
 
 
 def _memory(shelf: Shelf) -> Iterator[Line]:
@@ -268,6 +264,18 @@ def _used(directory: str, *words: str) -> float:
     path = os.path.join(directory, "memory.py")
     with open(path, "w", encoding="utf-8") as file:
         file.write(_PROGRAM)
-    command = [sys.executable, path, *words]
-    runs = [subprocess.run(command, capture_output=True, text=True).stdout for _ in range(3)]
-    return median(float(run.split()[0]) for run in runs)
+    return median(_used_once([sys.executable, path, *words]) for _ in range(3))
+
+
+def _used_once(command: list[str]) -> float:
+    """Pages of its own, and its share of those that are shared, of a program and all below it."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as program:
+        try:
+            if program.stdout is None or not program.stdout.readline():
+                raise SystemExit("the program did not begin")
+            time.sleep(SETTLE_SECONDS)
+            main = psutil.Process(program.pid)
+            tree = [main, *main.children(recursive=True)]
+            return float(sum(process.memory_full_info().pss for process in tree))
+        finally:
+            program.kill()
