@@ -28,6 +28,7 @@ from acode.model.task import Submission, TaskSpec
 from acode.store.base import Claim
 from acode.store.postgres import PostgresStore
 from acode.store.sql.claims import claim
+from acode.store.sql.transaction import Transaction
 from bench.filled import Shelf
 from bench.report import Line, Pair, at_least, at_most, duration
 from bench.rounds import Rounds, Scale, seconds
@@ -287,14 +288,20 @@ def _claiming(server: Server, size: int) -> Callable[[], float]:
     wanted = Claim(1, lambda tasks: ["worker"] * len(tasks))
 
     def one() -> float:
-        connection = book.line().connection
-        connection.execute(b"BEGIN")
-        tx, _ = book.begun(connection, "begun")
-        spent = seconds(lambda: claim(tx, [wanted]))
-        connection.execute(b"ROLLBACK")
+        wire = book.line().wire
+        with wire.train():
+            wire.execute("BEGIN")
+            tx, _ = book.begun(wire, "begun")
+            spent = seconds(lambda: _claim(tx, wanted))
+            wire.execute("ROLLBACK")
         return spent
 
     return lambda: median(one() for _ in range(CLAIMS))
+
+
+def _claim(tx: Transaction, wanted: Claim) -> None:
+    claim(tx, [wanted])
+    tx.value("waiting")  # whose answer comes behind that to the lease
 
 
 def _counting(server: Server, size: int, small: str) -> Line:

@@ -2,12 +2,13 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tempfile
 from collections.abc import Iterator
+from importlib.metadata import files, requires
 from pathlib import Path
 
 import psutil
@@ -21,6 +22,24 @@ SOMEBODY = 12_345
 SOURCE = Path(__file__).parents[2] / "src"
 
 
+def installed_in(place: Path) -> Path:
+    """acode and what it needs, in reach of everybody: the checkout may be in root's home."""
+    shutil.copytree(SOURCE / "acode", place / "acode")
+    for name in needs_of("acode"):
+        for file in files(name) or ():
+            if ".." not in file.parts:
+                target = place / file
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(file.locate(), target)
+    return place
+
+
+def needs_of(name: str) -> set[str]:
+    """The distributions that one needs without any extra, and those that they need."""
+    wanted = [re.split(r"[^\w.-]", line)[0] for line in requires(name) or () if ";" not in line]
+    return {*wanted, *(below for one in wanted for below in needs_of(one))}
+
+
 class Somebody:
     """A user with a home directory and a project in it."""
 
@@ -29,11 +48,10 @@ class Somebody:
         self.project.mkdir()
         for path in (home, self.project):
             os.chown(path, SOMEBODY, SOMEBODY)
-        packages = sysconfig.get_path("purelib")
         self._env = {
             "PATH": os.environ["PATH"],
             "HOME": str(home),
-            "PYTHONPATH": f"{SOURCE}:{packages}",
+            "PYTHONPATH": str(installed_in(home / "packages")),
             "ACODE_API__ENABLED": "false",
         }
         self._python = next(filter(self._may_run, (sys.executable, "/usr/bin/python3")), "")

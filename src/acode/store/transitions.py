@@ -21,12 +21,13 @@ class Step(NamedTuple):
 
 def added(submission: Submission, *, blocked: bool, now: int) -> Task:
     """A task at the beginning of its life."""
+    delay = submission.spec.delay_seconds
     return Task(
         id=submission.id,
         spec=submission.spec,
         status=Status.BLOCKED if blocked else Status.PENDING,
         created_at=now,
-        ready_at=now + round(submission.spec.delay_seconds * 1000),
+        ready_at=now + round(delay * 1000) if delay else now,
     )
 
 

@@ -5,14 +5,12 @@ somebody has to look, and the usual way does.
 """
 
 from collections.abc import Sequence
-from typing import Any
-
-from psycopg import Connection
 
 from acode.model.task import Task
 from acode.store.admission import Present, admit
 from acode.store.base import Added
-from acode.store.postgres.transaction import set_statement
+from acode.store.postgres.transaction import statement
+from acode.store.postgres.wire import Answer, Wire
 from acode.store.sql.intake import Addition, add
 from acode.store.sql.rows import text
 from acode.store.sql.writer import Writes
@@ -52,7 +50,7 @@ class AtOnce:
         """Of the tasks that are written."""
         return [task.id for task in self._tasks]
 
-    def send(self, connection: Connection, moment: int | None, shard: int) -> Any:
+    def send(self, wire: Wire, moment: int | None, shard: int) -> Answer:
         """Send the statement; its answer has a row if it has written."""
         specs = [task.spec for task in self._tasks]
         given = {
@@ -65,4 +63,4 @@ class AtOnce:
             "actors": self._actors,
         }
         same = {"now": moment, "shard": shard, "count": len(specs), "room": self._room}
-        return connection.execute(set_statement("add_at_once"), {**given, **same})
+        return wire.execute(statement("add_at_once"), {**given, **same})

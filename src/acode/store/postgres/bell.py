@@ -66,7 +66,7 @@ class Listener:
     def _line(self) -> Connection:
         connection = connect(self._address, RemoteClock()).connection
         with translated(self._address):
-            connection.execute(statement("listen"))
+            connection.execute(statement("listen").encode())
         return connection
 
     def _read(self, connection: Connection) -> None:

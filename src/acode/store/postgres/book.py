@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import psycopg
-from psycopg import Connection, errors
+from psycopg import errors
 
 from acode.clock import Clock, Deadline, RemoteClock, ticks
 from acode.errors import AcodeError, StoreUnavailable
@@ -14,7 +14,9 @@ from acode.store.postgres.adding import AtOnce, plain_additions
 from acode.store.postgres.address import Address
 from acode.store.postgres.connection import Line, connect, translated
 from acode.store.postgres.transaction import Begun, PostgresTransaction, statement
+from acode.store.postgres.wire import Wire
 from acode.store.sql.intake import Addition
+from acode.store.sql.rows import Row
 from acode.store.sql.writer import Writes
 
 SHARDS = 32
@@ -61,7 +63,7 @@ class PostgresBook:
             raise
         self._trouble, self._rest = None, FIRST_REST_SECONDS
         if self._lasting and self._line.straight:
-            self._line.connection.execute(statement("keep_to_indexes"))
+            self._line.connection.execute(statement("keep_to_indexes").encode())
         return self._line
 
     def close(self) -> None:
@@ -89,66 +91,60 @@ class PostgresBook:
                 answers = iter(added)
                 return [[next(answers) for _ in requests] for _, requests in writes]
             for _ in range(TRIES):
-                connection = self.line().connection
+                line = self.line()
                 try:
-                    return self._commit(connection, writes)
+                    return self._commit(line, writes)
                 except _AGAIN as error:
                     last: psycopg.Error = error
                 except psycopg.OperationalError as error:
-                    if not connection.broken:
+                    if not line.connection.broken:
                         raise
                     last = error
                     self._hang_up()
             raise last
 
-    def _commit(self, connection: Connection, writes: Writes) -> list[Sequence[Any]]:
+    def _commit(self, line: Line, writes: Writes) -> list[Sequence[Any]]:
         results: list[Sequence[Any]] = []
         xid = ""
         try:
-            with connection.pipeline() as pipeline:
-                connection.execute(statement("begin"))
-                tx, begun = self.begun(connection, "begun")
-                tx.pipeline = pipeline
+            with line.wire.train():
+                line.wire.execute(statement("begin"))
+                tx, begun = self.begun(line.wire, "begun")
                 results += [write(tx, requests) for write, requests in writes]
                 tx.settle()
                 xid = begun.xid
-                # With what was written, and not a way of its own as the driver's transactions do.
-                connection.execute(statement("commit"), prepare=False)
+                line.wire.execute(statement("commit"))
                 if tx.rings:
                     # Behind the commit: inside of it, those who ring would wait for each other.
-                    connection.execute(statement("ring"), {"who": self.name})
+                    line.wire.execute(statement("ring"), {"who": self.name})
         except psycopg.Error:
-            if not connection.broken:
-                self._hang_up()  # the driver takes for prepared what was on its way behind it
+            if not line.connection.broken:
+                self._hang_up()  # what was on its way behind it is not known to have come
                 raise
             # Before its number was known nothing can have been committed.
             if not xid or not self._was_committed(xid):
                 raise
-        except BaseException:
-            _roll_back(connection)
-            raise
         return results
 
     def _add_at_once(self, additions: list[Addition]) -> list[list[Added]] | None:
         """Add without looking; None if nothing was written, and somebody has to look."""
-        connection = self.line().connection
+        line = self.line()
         whole = AtOnce(additions)
         try:
-            with connection.pipeline() as pipeline:
-                tx, _ = self.begun(connection, "begun")
-                written = whole.send(connection, tx.moment, self.shard)
-                pipeline.sync()  # what was sent up to here is one transaction
-                connection.execute(statement("ring"), {"who": self.name})
-            return whole.answers if written.fetchone() else None
+            with line.wire.train():
+                tx, _ = self.begun(line.wire, "begun")
+                written = whole.send(line.wire, tx.moment, self.shard)
+                line.wire.sync()  # what was sent up to here is one transaction
+                line.wire.execute(statement("ring"), {"who": self.name})
+            return whole.answers if written.row() else None
         except _AGAIN:
             self._hang_up()
             return None
         except psycopg.Error:
             self._hang_up()
-            if not connection.broken:
+            if not line.connection.broken:
                 raise
-            there = self.line().connection.execute(statement("are_there"), {"ids": whole.ids})
-            return whole.answers if there.fetchone() else None
+            return whole.answers if self._ask("are_there", ids=whole.ids) else None
 
     def _was_committed(self, xid: str) -> bool:
         """What became of a transaction whose end we did not hear; asked for as long as it takes."""
@@ -156,7 +152,7 @@ class PostgresBook:
         while True:
             self._hang_up()
             try:
-                row = self.line().connection.execute(statement("fate"), {"xid": xid}).fetchone()
+                row = self._ask("fate", xid=xid)
             except (psycopg.OperationalError, StoreUnavailable) as error:
                 row, trouble = ("unknown",), error
             else:
@@ -166,11 +162,21 @@ class PostgresBook:
             if not deadline.rest(FIRST_REST_SECONDS):
                 raise trouble
 
-    def begun(self, connection: Connection, look: str) -> tuple[PostgresTransaction, Begun]:
-        """A transaction at a moment by the server's clock; in a pipeline nobody waits for that."""
+    def begun(self, wire: Wire, look: str) -> tuple[PostgresTransaction, Begun]:
+        """A transaction at a moment by the server's clock, which nobody waits for."""
         moment = None if self._own_clock is None else self._own_clock.now()
-        begun = Begun(connection.execute(statement(look)), self.clock, moment)
-        return PostgresTransaction(connection, begun, self._ageing_ms, self.shard), begun
+        begun = Begun(wire.execute(statement(look)), self.clock, moment)
+        return PostgresTransaction(wire, begun, self._ageing_ms, self.shard), begun
+
+    def _ask(self, name: str, **parameters: Any) -> Row | None:
+        """The first row of a query that stands alone."""
+        wire = self.line().wire
+        try:
+            with wire.train():
+                return wire.execute(statement(name), parameters).row()
+        except psycopg.Error:
+            self._hang_up()
+            raise
 
     # Reading.
 
@@ -185,35 +191,24 @@ class PostgresBook:
     def _read(self, begin: str, query: Callable[..., Any], *arguments: Any) -> Any:
         with translated(self.address):
             for again in (True, False):
-                connection = self.line().connection
+                line = self.line()
                 try:
-                    return self._look(connection, begin, query, *arguments)
+                    return self._look(line, begin, query, *arguments)
                 except psycopg.OperationalError:
-                    if not connection.broken or not again:
+                    if not line.connection.broken or not again:
                         raise
                     self._hang_up()
         raise StoreUnavailable(f"{self.address.shown}: the connection breaks again and again")
 
-    def _look(
-        self, connection: Connection, begin: str, query: Callable[..., Any], *arguments: Any
-    ) -> Any:
+    def _look(self, line: Line, begin: str, query: Callable[..., Any], *arguments: Any) -> Any:
         try:
-            with connection.pipeline():
-                connection.execute(statement(begin))
-                tx, _ = self.begun(connection, "begun_to_read")
+            with line.wire.train():
+                line.wire.execute(statement(begin))
+                tx, _ = self.begun(line.wire, "begun_to_read")
                 found = query(tx, *arguments)
-                # After a ROLLBACK the driver would prepare all anew.
-                connection.execute(statement("commit"))
+                line.wire.execute(statement("commit"))
         except psycopg.Error:
-            if not connection.broken:
+            if not line.connection.broken:
                 self._hang_up()
             raise
-        except BaseException:
-            _roll_back(connection)
-            raise
         return found
-
-
-def _roll_back(connection: Connection) -> None:
-    if not connection.broken:
-        connection.execute(b"ROLLBACK")

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg import Connection, errors
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 
 from acode.clock import RemoteClock
 from acode.errors import (
@@ -22,6 +21,7 @@ from acode.errors import (
 )
 from acode.store.postgres.address import Address
 from acode.store.postgres.transaction import statement
+from acode.store.postgres.wire import Wire
 
 SCHEMA = os.path.join(os.path.dirname(__file__), "schema")
 _LINE: dict[str, Any] = {
@@ -34,7 +34,6 @@ _LINE: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 20_000,
 }
-PREPARE_AFTER = 2
 # Whoever wants to hear what the driver has to say of a broken line can; nobody has to.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
@@ -43,6 +42,7 @@ class Line(NamedTuple):
     """An open connection, and whether it goes straight to the server."""
 
     connection: Connection
+    wire: Wire
     straight: bool
     """Not through a pooler, which may give every transaction another server process."""
 
@@ -61,16 +61,13 @@ def connect(address: Address, clock: RemoteClock) -> Line:
         connection.close()
         raise
     connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
-    for dumper in (Int8Dumper, Int8BinaryDumper):  # the binary one must stay the later one
-        connection.adapters.register_dumper(int, dumper)
     # A pooler's server processes do not know what another one has prepared.
-    connection.prepare_threshold = PREPARE_AFTER if straight else None
-    return Line(connection, straight)
+    return Line(connection, Wire(connection, prepares=straight), straight)
 
 
 def _look(connection: Connection, clock: RemoteClock) -> tuple[bool, bool]:
     connection.prepare_threshold = None
-    row = connection.execute(statement("look")).fetchone()
+    row = connection.execute(statement("look").encode()).fetchone()
     if row is None:
         raise StoreDamaged("the server did not say what time it is")
     now, pid, has_version, _ = row
@@ -85,7 +82,7 @@ def newest_version() -> int:
 
 def version_of(connection: Connection) -> int:
     """The schema version of the database."""
-    row = connection.execute(statement("schema_version")).fetchone()
+    row = connection.execute(statement("schema_version").encode()).fetchone()
     if row is None:
         raise StoreDamaged("the schema acode has no version")
     return int(row[0])
@@ -101,22 +98,22 @@ def _bring_up_to_date(connection: Connection, address: Address, is_there: bool) 
             f"{address.shown} has schema {found}, this acode knows {newest_version()}"
         )
     with connection.transaction():
-        connection.execute(statement("lock_schema"))
-        row = connection.execute(statement("look")).fetchone()
+        connection.execute(statement("lock_schema").encode())
+        row = connection.execute(statement("look").encode()).fetchone()
         has_version, has_schema = (row[2], row[3]) if row else (False, False)
         if not has_version:
             _begin(connection, has_schema)
         for version in range(version_of(connection) + 1, newest_version() + 1):
             with open(os.path.join(SCHEMA, f"{version:04}.sql"), "rb") as file:
                 connection.execute(file.read())
-        connection.execute(statement("set_version"), {"version": newest_version()})
+        connection.execute(statement("set_version").encode(), {"version": newest_version()})
 
 
 def _begin(connection: Connection, has_schema: bool) -> None:
     if not has_schema:
-        connection.execute(statement("make_schema"))
-    connection.execute(statement("make_version"))
-    connection.execute(statement("first_version"))
+        connection.execute(statement("make_schema").encode())
+    connection.execute(statement("make_version").encode())
+    connection.execute(statement("first_version").encode())
 
 
 @contextmanager

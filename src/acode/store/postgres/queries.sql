@@ -152,7 +152,7 @@ WITH leased AS (
                            attempt_count = attempt_count + 1, last_attempt = last_attempt + 1
     FROM unnest(%(seqs)s::bigint[], %(workers)s::text[], %(tokens)s::text[])
         WITH ORDINALITY AS given (seq, worker_id, token, place)
-    WHERE tasks.seq = given.seq
+    WHERE tasks.seq = given.seq AND tasks.status = 'pending'
     RETURNING place, tasks.seq, tasks.worker_id, last_attempt)
 INSERT INTO acode.history (task, was, became, at, actor, reason)
 SELECT seq, 'pending', 'running', %(now)s, 'worker-' || worker_id, 'attempt ' || last_attempt

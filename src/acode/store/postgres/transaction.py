@@ -6,10 +6,10 @@ from functools import cache, cached_property
 from typing import Any
 
 import msgspec
-from psycopg import Connection, Cursor, Pipeline
 
 from acode.clock import RemoteClock, ticks
 from acode.model.state import Status
+from acode.store.postgres.wire import Answer, Wire
 from acode.store.sql.queries import Queries
 from acode.store.sql.rows import Row
 from acode.store.sql.transaction import Transaction, filling
@@ -29,8 +29,8 @@ _RINGING = {"wish_end", "set_paused", "unset_paused"}
 class Begun:
     """A transaction that has begun; its moment and number are read when somebody needs them."""
 
-    def __init__(self, cursor: Cursor[Row], clock: RemoteClock, moment: int | None) -> None:
-        self._cursor = cursor
+    def __init__(self, answer: Answer, clock: RemoteClock, moment: int | None) -> None:
+        self._said = answer
         self._clock = clock
         self._asked = ticks()
         self.moment = moment
@@ -38,7 +38,7 @@ class Begun:
 
     @cached_property
     def _answer(self) -> tuple[int, str]:
-        now, xid, *_ = self._cursor.fetchone() or (0, "")
+        now, xid, *_ = self._said.row() or (0, "")
         # Other answers may have come with it, so it is as old as the question.
         self._clock.tell(now + round((ticks() - self._asked) * 1000))
         return now, xid
@@ -56,30 +56,29 @@ class Begun:
 
 
 class PostgresTransaction(Transaction):
-    """A transaction of one connection."""
+    """A transaction of one line. What is asked is sent when somebody reads an answer."""
 
     __slots__ = (
         "_asked",
         "_begun",
-        "_connection",
         "_foreseen",
         "_shard",
         "_waiting",
-        "pipeline",
+        "_wire",
         "rings",
     )
 
-    def __init__(self, connection: Connection, begun: Begun, ageing_ms: int, shard: int) -> None:
+    foresees = True
+
+    def __init__(self, wire: Wire, begun: Begun, ageing_ms: int, shard: int) -> None:
         super().__init__(ageing_ms)
-        self._connection = connection
+        self._wire = wire
         self._begun = begun
-        self._asked: dict[str, Cursor[Row]] = {}
-        self._foreseen: tuple[str, dict[str, Any], Cursor[Row]] | None = None
+        self._asked: dict[str, Answer] = {}
+        self._foreseen: tuple[str, dict[str, Any], Answer] | None = None
         self._shard = shard
         self.rings = False
         """Whether an idle pool should look at what was written."""
-        self.pipeline: Pipeline | None = None
-        """While it is there, a statement is on its way when the answer to a later one is read."""
 
     @property
     def now(self) -> int:
@@ -93,50 +92,44 @@ class PostgresTransaction(Transaction):
 
     def all(self, name: str, **parameters: Any) -> list[Row]:
         """Every row."""
-        return self._connection.execute(statement(name), parameters).fetchall()
+        return self._wire.execute(statement(name), parameters).rows()
 
     def compose(self, name: str, **parts: str) -> str:
         """A statement that is put together."""
-        return _composed(name, **parts).decode()
+        return QUERIES.sql(name, **parts)
 
     def rows(self, statement: str, parameters: dict[str, Any]) -> list[Row]:
         """Every row of a statement that was put together."""
-        cursor = self._foresaw(statement, parameters)
-        cursor = cursor or self._connection.execute(statement.encode(), parameters)
-        return [] if statement.startswith("DELETE") else cursor.fetchall()
+        foreseen = self._foresaw(statement, parameters)
+        return (foreseen or self._wire.execute(statement, parameters)).rows()
 
     def ask(self, statement: str, parameters: dict[str, Any]) -> None:
         """Send the question now; the answer comes with that to a later one."""
-        cursor = self._connection.execute(statement.encode(), parameters)
-        self._foreseen = (statement, parameters, cursor)
+        self._foreseen = (statement, parameters, self._wire.execute(statement, parameters))
 
-    def _foresaw(self, statement: str, parameters: dict[str, Any]) -> Cursor[Row] | None:
+    def _foresaw(self, statement: str, parameters: dict[str, Any]) -> Answer | None:
         foreseen, self._foreseen = self._foreseen, None
         return foreseen[2] if foreseen and foreseen[:2] == (statement, parameters) else None
 
     def value(self, name: str, **parameters: Any) -> Any:
         """The first column of the first row; None without one."""
         asked = self._asked.pop(name, None)
-        cursor = asked or self._connection.execute(statement(name), parameters)
-        row = cursor.fetchone()
+        row = (asked or self._wire.execute(statement(name), parameters)).row()
         return row and row[0]
 
     def run(self, name: str, **parameters: Any) -> int:
         """A write; says how many rows it changed."""
         self.rings = self.rings or name in _RINGING
-        cursor = self._connection.execute(statement(name), parameters)
-        if self.pipeline is not None:
-            self.pipeline.sync()
-        return cursor.rowcount
+        return self._wire.execute(statement(name), parameters).count()
 
     def put(self, name: str, rows: Sequence[Row]) -> list[Row]:
         """A set-based write; the rows that it returns, if it returns any."""
         if not rows:
             return []
         columns = [list(column) for column in zip(*rows, strict=True)]
-        text = set_statement(name)
-        cursor = self._asked.pop(name, None) or self._connection.execute(text, columns)
-        return cursor.fetchall() if name in _RETURNING or text.startswith(b"SELECT") else []
+        text = statement(name)
+        answer = self._asked.pop(name, None) or self._wire.execute(text, columns)
+        return answer.rows() if name in _RETURNING or text.startswith("SELECT") else []
 
     def slot(self, name: str) -> str:
         """How a parameter of this name is written in a statement."""
@@ -157,8 +150,7 @@ class PostgresTransaction(Transaction):
     def ahead(self, name: str, values: Collection[Any]) -> None:
         """Send the question now; the answer comes with that to a later one."""
         if values:
-            asked = self._connection.execute(set_statement(name), [list(values)])
-            self._asked[name] = asked
+            self._asked[name] = self._wire.execute(statement(name), [list(values)])
 
     def may_claim(self) -> bool:
         """The candidates are none if claims are held."""
@@ -180,17 +172,17 @@ class PostgresTransaction(Transaction):
             seqs, _, workers, now, tokens, host = zip(*leased, strict=True)
             given = {"seqs": list(seqs), "workers": list(workers), "tokens": list(tokens)}
             same = {"now": now[0], "host_id": host[0]}
-            self._connection.execute(set_statement("lease"), {**given, **same})
+            self._wire.execute(statement("lease"), {**given, **same})
 
     def complete(self, given: Sequence[Row]) -> list[Row]:
         """Complete tasks and write all that belongs to that down."""
         self.write_moves()
         columns = [list(column) for column in zip(*given, strict=True)]
         named = dict(zip(_COMPLETED, columns, strict=True))
-        cursor = self._connection.execute(set_statement("complete"), {**named, "now": self.moment})
+        answer = self._wire.execute(statement("complete"), {**named, "now": self.moment})
         # Behind it: what waits for these cannot be added unseen any more.
         self.ahead("hold_dependents_of", named["ids"])
-        return cursor.fetchall()
+        return answer.rows()
 
     def hold(self, task_ids: Sequence[str]) -> None:
         """Lock them in the order of their arrival."""
@@ -200,7 +192,7 @@ class PostgresTransaction(Transaction):
     def hold_dependents(self, completed: Sequence[int]) -> bool:
         """Lock what waits for these."""
         asked = self._asked.pop("hold_dependents_of", None)
-        held = bool(asked.fetchall() if asked else self.among("hold_dependents", completed))
+        held = bool(asked.rows() if asked else self.among("hold_dependents", completed))
         if held:
             self._foreseen = None  # what becomes ready now has to be looked at, too
         return held
@@ -215,13 +207,13 @@ class PostgresTransaction(Transaction):
 
     def freeze(self) -> None:
         """Let others read and nothing else."""
-        self._connection.execute(statement("freeze"))
+        self._wire.execute(statement("freeze"))
 
     def load(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         """Put rows in as they are."""
-        command = _composed("load", table=table, columns=", ".join(columns))
+        command = self.compose("load", table=table, columns=", ".join(columns))
         records = [dict(zip(columns, row, strict=True)) for row in rows]
-        self._connection.execute(command, {"rows": msgspec.json.encode(records).decode()})
+        self._wire.execute(command, {"rows": msgspec.json.encode(records).decode()})
 
     def renumber(self, newest: int) -> None:
         """Go on counting where the rows end, and the moves at this number."""
@@ -236,15 +228,15 @@ class PostgresTransaction(Transaction):
     def write_moves(self) -> None:
         """Write the noted lines of history."""
         if self._moves:
-            self._connection.execute(set_statement("insert_history"), self._noted_moves())
+            self._wire.execute(statement("insert_history"), self._noted_moves())
 
     def bump(self, changes: list[tuple[str, int, int]]) -> None:
         """Change tallies, and write the moves that belong to that."""
         if changes and self._moves:
             values = {**self._noted_moves(), **self._tallied(changes)}
-            self._connection.execute(set_statement("moves_and_tallies"), values)
+            self._wire.execute(statement("moves_and_tallies"), values)
         elif changes:
-            self._connection.execute(set_statement("bump_tally"), self._tallied(changes))
+            self._wire.execute(statement("bump_tally"), self._tallied(changes))
         else:
             self.write_moves()
 
@@ -265,15 +257,9 @@ class PostgresTransaction(Transaction):
 
 
 @cache
-def statement(name: str) -> bytes:
-    """A named query. As bytes: the driver takes no text that was put together at run time."""
-    return QUERIES.sql(name).encode()
-
-
-@cache
-def set_statement(name: str) -> bytes:
-    """The same for arrays: in binary, where nothing has to be quoted."""
-    return statement(name).replace(b"%s", b"%b").replace(b")s::", b")b::")
+def statement(name: str) -> str:
+    """A named query."""
+    return QUERIES.sql(name)
 
 
 @cache
@@ -281,8 +267,3 @@ def _candidates(fits: str, window: int) -> str:
     within = {"fits": fits, "window": str(window)}
     heads = {f"head_{level}": QUERIES.sql("head", level=str(level), **within) for level in range(4)}
     return QUERIES.sql("candidates", **within, **heads)
-
-
-@cache
-def _composed(name: str, **parts: str) -> bytes:
-    return QUERIES.sql(name, **parts).encode()

@@ -15,7 +15,6 @@ from acode.store import transitions
 from acode.store.base import Claim
 from acode.store.sql.claims import claim, foresee
 from acode.store.sql.completions import (
-    Accepted,
     complete,
     forget_steps,
     free_dependents,
@@ -42,26 +41,34 @@ class Finish(NamedTuple):
     then: Claim | None
 
 
+Accepted = set[tuple[str, str]]
+"""Tasks and tokens of the reports that were written."""
+
+
 def finish(tx: Transaction, finishes: Sequence[Finish]) -> list[list[Lease] | AcodeError]:
     """Write the ends of attempts whose token is still the current one, then claim anew."""
     reports = [report for report, _ in finishes]
     plain, others = _sorted_out(reports)
-    if not others:
+    if tx.foresees and not others:
         foresee(tx, [then for _, then in finishes if then is not None])
-    accepted = complete(tx, plain) | _settle(tx, others)
-    results = [_result(report, accepted) for report in reports]
+    completed = complete(tx, plain)
+    settled = _settle(tx, others)
+    results = [
+        [] if report.task_id in completed else _result(report, settled) for report in reports
+    ]
     _claim_next(tx, finishes, results)
     return results
 
 
 def _sorted_out(reports: list[Report]) -> tuple[list[Report], list[Report]]:
     """Those that complete a task which no other one speaks of, and the rest."""
-    if len(reports) == 1:
-        return (reports, []) if is_plain(reports[0]) else ([], reports)
-    times = Counter([report.task_id for report in reports])
-    plain = [one for one in reports if times[one.task_id] == 1 and is_plain(one)]
-    others = [one for one in reports if times[one.task_id] > 1 or not is_plain(one)]
-    return plain, others
+    plain = [one for one in reports if is_plain(one)]
+    alone = len({one.task_id for one in reports}) == len(reports)
+    if alone and len(plain) == len(reports):
+        return plain, []
+    times = Counter([one.task_id for one in reports])
+    plain = [one for one in plain if times[one.task_id] == 1]
+    return plain, [one for one in reports if times[one.task_id] > 1 or not is_plain(one)]
 
 
 def _result(report: Report, accepted: Accepted) -> list[Lease] | AcodeError:
@@ -76,12 +83,12 @@ def _claim_next(
     tx: Transaction, finishes: Sequence[Finish], results: list[list[Lease] | AcodeError]
 ) -> None:
     """Those whose report was accepted get what they asked for next."""
-    claims = {
-        place: one.then
-        for place, (one, result) in enumerate(zip(finishes, results, strict=True))
-        if one.then is not None and not isinstance(result, AcodeError)
-    }
-    for place, leases in zip(claims, claim(tx, list(claims.values())), strict=True):
+    places, claims = [], []
+    for place, (_, then) in enumerate(finishes):
+        if then is not None and not isinstance(results[place], AcodeError):
+            places.append(place)
+            claims.append(then)
+    for place, leases in zip(places, claim(tx, claims), strict=True):
         results[place] = leases
 
 

@@ -1,14 +1,14 @@
 """Claiming, set-based: the claims that wait together share a query and a few statements."""
 
 import os
-from collections import deque
 from collections.abc import Sequence
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from acode.model.task import Lease, Task
 from acode.store.base import Claim
-from acode.store.sql.rows import LEVEL, READY, SEQ, Row, task_from, text
+from acode.store.sql.rows import LEVEL, READY, SEQ, Row, tasks_from, text
 from acode.store.sql.steps import steps_of
 from acode.store.sql.transaction import Transaction, tally
 from acode.store.transitions import claimed
@@ -19,6 +19,10 @@ Assigned = tuple[Task, str]
 """A task and the worker that gets it."""
 
 
+_kind = attrgetter("held", "host_id")
+"""Claims of one kind share a query."""
+
+
 def claim(tx: Transaction, claims: Sequence[Claim]) -> list[list[Lease]]:
     """Lease ready tasks for every claim in turn; neighbours that hold the same share a query."""
     shared = groupby(claims, key=_kind)
@@ -26,14 +30,13 @@ def claim(tx: Transaction, claims: Sequence[Claim]) -> list[list[Lease]]:
 
 
 def _claim(tx: Transaction, claims: list[Claim]) -> list[list[Lease]]:
-    host_id = claims[0].host_id
     limit = _limit(claims)
     rows = _candidates(tx, limit, claims[0]) if limit and tx.may_claim() else []
     if not rows:
         return [[] for _ in claims]
-    ready = deque(task_from(row) for row in rows)
+    ready = tasks_from(rows)
     assigned = [_assigned(ready, one) for one in claims]
-    leases = _leases(tx, [pair for pairs in assigned for pair in pairs], host_id)
+    leases = _leases(tx, [pair for pairs in assigned for pair in pairs], claims[0].host_id)
     _write(tx, leases, {row[0]: row for row in rows})
     rest = iter(leases)
     return [[next(rest) for _ in pairs] for pairs in assigned]
@@ -46,13 +49,8 @@ def foresee(tx: Transaction, claims: Sequence[Claim]) -> None:
         tx.ask(*_question(tx, limit, tx.windows(limit)[0], claims[0]))
 
 
-def _kind(one: Claim) -> tuple[Any, ...]:
-    """Claims of one kind share a query."""
-    return (one.held, one.host_id)
-
-
 def _limit(claims: Sequence[Claim]) -> int:
-    return sum(max(0, one.limit) for one in claims)
+    return sum([one.limit for one in claims if one.limit > 0])
 
 
 def _candidates(tx: Transaction, limit: int, alike: Claim) -> list[Row]:
@@ -75,23 +73,22 @@ def _question(tx: Transaction, limit: int, window: int, alike: Claim) -> tuple[s
     return tx.candidates(tx.compose("not_held") if held else "true", window), wanted
 
 
-def _assigned(ready: deque[Task], wanted: Claim) -> list[Assigned]:
+def _assigned(ready: list[Task], wanted: Claim) -> list[Assigned]:
     """What one claim takes; what it leaves alone is offered to the next one."""
-    if not ready:
+    if not ready or wanted.limit <= 0:
         return []
-    offer = [ready.popleft() for _ in range(min(wanted.limit, len(ready)))]
+    offer = ready[: wanted.limit]
     given = list(zip(offer, wanted.assign(offer), strict=True))
-    taken = [(task, worker) for task, worker in given if worker]
-    if len(taken) < len(given):
-        ready.extendleft([task for task, worker in reversed(given) if not worker])
-    return taken
+    ready[: wanted.limit] = [task for task, worker in given if not worker]
+    return [(task, worker) for task, worker in given if worker]
 
 
 def _leases(tx: Transaction, assigned: list[Assigned], host_id: str | None) -> list[Lease]:
+    now = tx.now
     steps = steps_of(tx, [task.id for task, _ in assigned if task.last_attempt])
     return [
         Lease(
-            task=claimed(task, worker, tx.now, host_id),
+            task=claimed(task, worker, now, host_id),
             number=task.last_attempt + 1,
             token=token,
             worker_id=worker,
@@ -109,10 +106,12 @@ def fresh_tokens(count: int) -> list[str]:
 
 
 def _write(tx: Transaction, leases: list[Lease], rows: dict[str, Row]) -> None:
-    leased = [
-        (rows[one.task.id][SEQ], one.number, one.worker_id, tx.now, one.token, one.task.host_id)
-        for one in leases
-    ]
+    now = tx.now
+    leased, levels = [], []
+    for one in leases:
+        row = rows[one.task.id]
+        levels.append(row[LEVEL])
+        leased.append((row[SEQ], one.number, one.worker_id, now, one.token, one.task.host_id))
     tx.lease(leased)
-    for level, n in tally(rows[one.task.id][LEVEL] for one in leases).items():
+    for level, n in tally(levels).items():
         tx.count("pending", "running", level, n)

@@ -8,25 +8,21 @@ from acode.store import transitions
 from acode.store.sql.rows import LEVEL, SEQ, Row, settled_row, task_from, text
 from acode.store.sql.transaction import Transaction, tally
 
-Accepted = set[tuple[str, str]]
-"""Tasks and tokens of the reports that were written."""
-
 
 def is_plain(report: Report) -> bool:
     """Whether the task completes, whatever its row says: no wish and no count changes that."""
     return isinstance(report.verdict, Complete) and not isinstance(report.ending, Released)
 
 
-def complete(tx: Transaction, reports: Sequence[Report]) -> Accepted:
-    """Write plain reports, at most one for each task."""
+def complete(tx: Transaction, reports: Sequence[Report]) -> set[str]:
+    """Write plain reports, at most one for each task; the ids of the tasks that they completed."""
     if not reports:
         return set()
     rows = tx.complete([_given(report) for report in reports])
-    for level, n in tally(level for _, _, level, _ in rows).items():
+    for level, n in tally([row[2] for row in rows]).items():
         tx.count("running", "completed", level, n)
-    free_dependents(tx, [seq for _, seq, _, is_needed in rows if is_needed])
-    done = {row[0] for row in rows}
-    return {(report.task_id, report.token) for report in reports if report.task_id in done}
+    free_dependents(tx, [row[1] for row in rows if row[3]])
+    return {row[0] for row in rows}
 
 
 def _given(r: Report) -> Row:

@@ -11,7 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any, TypeVar
+
+import msgspec
 
 from acode.clock import ticks
 from acode.errors import AcodeError, DiskFull, StoreBusy, StoreUnavailable, StoreUnusable
@@ -35,29 +37,27 @@ LULL_COMMITS = 64
 """After so many the thread waits for a lull, to do what would hold up a commit some day."""
 
 
-class _Request(NamedTuple):
+class _Request(msgspec.Struct, eq=False):
+    """Somebody waits for a write."""
+
     demand: Demand
     future: asyncio.Future[Any]
-    """Whoever waits for it."""
+    outcome: Any = None
+    """Once it is committed. An exception is raised to whoever waits."""
 
 
-class _Seen(NamedTuple):
-    """What somebody wants to hear although it is only committed."""
-
-    future: asyncio.Future[Any]
-    outcome: Any
-    hear: Callable[[Any], object]
-
-
-class _Promise(NamedTuple):
+class _Promise(msgspec.Struct, eq=False):
     """What may be said when the disk has everything that is committed now."""
 
     future: asyncio.Future[Any]
     outcome: Any = None
-    """An exception is raised to whoever waits."""
 
 
-class _Nudge(NamedTuple):
+_Wish = _Request | _Promise
+W = TypeVar("W", _Request, _Promise)
+
+
+class _Nudge(msgspec.Struct):
     """Tells the thread to look for a lull."""
 
 
@@ -67,8 +67,8 @@ class GroupWriter:
     def __init__(self, book: Book, *, here: bool = True) -> None:
         self._book = book
         self._here = here  # the loop may write, too
-        self._waiting: SimpleQueue[_Request | _Promise | _Nudge | None] = SimpleQueue()
-        self._gathered: dict[asyncio.AbstractEventLoop, list[_Request | _Promise]] = {}
+        self._waiting: SimpleQueue[_Wish | _Nudge | None] = SimpleQueue()
+        self._gathered: dict[asyncio.AbstractEventLoop, list[_Wish]] = {}
         """What a loop has asked for in its present turn."""
         self._stopped = False
         self._gate = threading.Lock()
@@ -86,29 +86,31 @@ class GroupWriter:
         self._thread = threading.Thread(target=self._run, name="acode-writer", daemon=True)
         self._thread.start()
 
-    async def write(self, demand: Demand) -> Any:
-        """Queue one write; returns when it is on disk, or when it is committed if that will do."""
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._gather(future.get_loop(), [_Request(demand, future)])
-        return await future
+    def write(self, demand: Demand) -> asyncio.Future[Any]:
+        """Queue one write; done when it is on disk, or when it is committed if that will do."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+        self._gather(loop, [_Request(demand, future)])
+        return future
 
-    async def settle(self) -> None:
-        """Returns when everything that was committed before is on disk."""
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._gather(future.get_loop(), [_Promise(future)])
-        await future
+    def settle(self) -> asyncio.Future[Any]:
+        """Done when everything that was committed before is on disk."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+        self._gather(loop, [_Promise(future)])
+        return future
 
-    def _gather(
-        self, loop: asyncio.AbstractEventLoop, wishes: Sequence[_Request | _Promise]
-    ) -> None:
+    def _gather(self, loop: asyncio.AbstractEventLoop, wishes: Sequence[_Wish]) -> None:
         with self._gate:
             if self._stopped:
                 raise StoreUnusable("the store is closed")
-            gathered = self._gathered.setdefault(loop, [])
-            gathered += wishes
-        if len(gathered) == len(wishes):
-            # Not at once: the thread would run off with the first of many.
-            loop.call_soon(self._hand_over, loop)
+            gathered = self._gathered.get(loop)
+            if gathered is not None:
+                gathered += wishes
+                return
+            self._gathered[loop] = [*wishes]
+        # Not at once: the thread would run off with the first of many.
+        loop.call_soon(self._hand_over, loop)
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
         with self._gate:
@@ -119,25 +121,26 @@ class GroupWriter:
         if here:
             self._write_here(group)
 
-    def _may_write_here(self, group: list[_Request | _Promise]) -> bool:
+    def _may_write_here(self, group: list[_Wish]) -> bool:
         """Whether the loop may write: it takes no time, and nobody else is at it."""
-        small = self._here and 0 < len(group) <= MAX_HERE and all(map(_is_quick, group))
-        free = small and not self._requested and ticks() >= self._write_again
+        small = self._here and 0 < len(group) <= MAX_HERE
+        quick = small and all(isinstance(one, _Promise) or one.demand.quick for one in group)
+        free = quick and not self._requested and ticks() >= self._write_again
         return free and self._writing.acquire(blocking=False)
 
-    def _write_here(self, group: list[_Request | _Promise]) -> None:
+    def _write_here(self, group: list[_Wish]) -> None:
         requests, promises = _sorted_out(group)
         began = ticks()
         try:
-            outcomes = self._commit(requests, patient=False)
+            self._commit(requests, patient=False)
         except Exception:
             # The thread waits for locks, and finds out whose fault it was.
             with self._gate:
                 self._queue(group)
         else:
             self._rest_if_slow(began)
-            early, late = _answers(requests, outcomes)
-            _answer(early)
+            news, late = _committed(requests)
+            _tell(news)
             self._keep_here(promises)
             self._keep_soon(late)
             if requests and self._commits == LULL_COMMITS:
@@ -168,11 +171,20 @@ class GroupWriter:
             with self._gate:
                 self._queue(promises)
             return
-        _answer(self._kept(promises))
+        self._keep(promises)
+        _answer(promises)
         if ticks() - began > SLOW_SYNC_SECONDS:
             self._sync_again = ticks() + SLOW_REST_SECONDS
 
-    def _queue(self, group: Iterable[_Request | _Promise]) -> None:
+    def _keep(self, promises: list[_Promise]) -> None:
+        """Wait for the disk: now they may be told, unless it failed."""
+        try:
+            self._book.sync()
+        except AcodeError as error:
+            for promise in promises:
+                promise.outcome = error
+
+    def _queue(self, group: Iterable[_Wish]) -> None:
         """Leave it to the thread; whoever calls this has the gate."""
         for wish in group:
             self._requested += isinstance(wish, _Request)
@@ -195,39 +207,26 @@ class GroupWriter:
             requests, promises = _sorted_out(group)
             if requests:
                 with self._writing:
-                    outcomes = self._outcomes(requests)
+                    self._write(requests)
                 with self._gate:
                     self._requested -= len(requests)
-                early, late = _answers(requests, outcomes)
-                self._tell(early)
+                news, late = _committed(requests)
+                _by_loop(news, self._hear)
                 promises += late
             if promises:
-                self._tell(self._kept(promises))
+                self._keep(promises)
+                _by_loop(promises, self._hear_kept)
         with suppress(AcodeError):  # nobody waits for it any more
             self._book.sync()
 
-    def _kept(self, promises: list[_Promise]) -> list[_Promise]:
-        """Wait for the disk: now they may be told, unless it failed."""
-        try:
-            self._book.sync()
-        except AcodeError as error:
-            return [promise._replace(outcome=error) for promise in promises]
-        return promises
+    def _hear(self, loop: asyncio.AbstractEventLoop, news: list[_Request]) -> None:
+        self._owed[loop] -= _tell(news)
 
-    def _tell(self, answers: Sequence[_Seen | _Promise]) -> None:
-        """Answer from the thread, each loop once."""
-        by_loop: dict[asyncio.AbstractEventLoop, list[_Seen | _Promise]] = {}
-        for answer in answers:
-            by_loop.setdefault(answer.future.get_loop(), []).append(answer)
-        for loop, together in by_loop.items():
-            with suppress(RuntimeError):  # the loop is gone, and with it whoever waited
-                loop.call_soon_threadsafe(self._hear, loop, together)
+    def _hear_kept(self, loop: asyncio.AbstractEventLoop, promises: list[_Promise]) -> None:
+        self._owed[loop] -= len(promises)
+        _answer(promises)
 
-    def _hear(self, loop: asyncio.AbstractEventLoop, answers: list[_Seen | _Promise]) -> None:
-        self._owed[loop] -= sum(isinstance(answer, _Promise) for answer in answers)
-        _answer(answers)
-
-    def _next_group(self) -> list[_Request | _Promise] | None:
+    def _next_group(self) -> list[_Wish] | None:
         first = self._next()
         if first is None:
             return None
@@ -244,7 +243,7 @@ class GroupWriter:
                 group.append(wish)
         return group
 
-    def _next(self) -> _Request | _Promise | _Nudge | None:
+    def _next(self) -> _Wish | _Nudge | None:
         while self._commits >= LULL_COMMITS:
             before = self._commits
             try:
@@ -259,74 +258,89 @@ class GroupWriter:
             self._commits = 0
             self._book.tidy()
 
-    def _outcomes(self, group: list[_Request]) -> list[Any]:
+    def _write(self, requests: list[_Request]) -> None:
         try:
-            return self._commit(group)
+            self._commit(requests)
         except (DiskFull, StoreBusy, StoreUnavailable) as error:
             # The same for everybody; finding out one by one would take for ever.
-            return [error] * len(group)
+            for one in requests:
+                one.outcome = error
         except Exception as error:
-            if len(group) == 1:
-                return [error]
             # One bad request must not take the others with it.
-            return [outcome for one in group for outcome in self._outcomes([one])]
+            if len(requests) == 1:
+                requests[0].outcome = error
+                return
+            for one in requests:
+                self._write([one])
 
-    def _commit(self, group: list[_Request], *, patient: bool = True) -> list[Any]:
-        if not group:
-            return []
+    def _commit(self, requests: list[_Request], *, patient: bool = True) -> None:
+        if not requests:
+            return
         self._commits += 1
-        kinds: dict[Write, list[int]] = {}
-        for place, (demand, _) in enumerate(group):
-            kinds.setdefault(demand.write, []).append(place)
+        kinds: dict[Write, list[_Request]] = {}
+        for one in requests:
+            kinds.setdefault(one.demand.write, []).append(one)
         # Claims come last, so that they see what was added and finished with them.
         order = sorted(kinds.items(), key=lambda kind: kind[0] is claim)
-        answers = self._book.commit(
-            [(write, [group[place][0].request for place in places]) for write, places in order],
-            patient=patient,
-        )
-        outcomes: list[Any] = [None] * len(group)
-        for (_, places), results in zip(order, answers, strict=True):
-            for place, result in zip(places, results, strict=True):
-                outcomes[place] = result
-        return outcomes
+        writes = [(write, [one.demand.request for one in alike]) for write, alike in order]
+        answers = self._book.commit(writes, patient=patient)
+        for (_, alike), results in zip(order, answers, strict=True):
+            for one, result in zip(alike, results, strict=True):
+                one.outcome = result
 
 
-def _is_quick(wish: _Request | _Promise) -> bool:
-    return isinstance(wish, _Promise) or wish.demand.quick
-
-
-def _sorted_out(group: list[_Request | _Promise]) -> tuple[list[_Request], list[_Promise]]:
+def _sorted_out(group: list[_Wish]) -> tuple[list[_Request], list[_Promise]]:
     requests = [wish for wish in group if isinstance(wish, _Request)]
     return requests, [wish for wish in group if isinstance(wish, _Promise)]
 
 
-def _answers(
-    requests: list[_Request], outcomes: list[Any]
-) -> tuple[list[_Seen | _Promise], list[_Promise]]:
-    """What can be said now that it is committed, and what only when it is on disk."""
-    early: list[_Seen | _Promise] = []
+def _committed(requests: list[_Request]) -> tuple[list[_Request], list[_Promise]]:
+    """Who hears of it now, and what may be said only when it is on disk."""
+    news: list[_Request] = []
     late: list[_Promise] = []
-    for (demand, future), outcome in zip(requests, outcomes, strict=True):
-        failed = isinstance(outcome, Exception)
-        if demand.seen is not None and not failed:
-            early.append(_Seen(future, outcome, demand.seen))
-        if failed or demand.early:
-            early.append(_Promise(future, outcome))
-        else:
-            late.append(_Promise(future, outcome))
-    return early, late
+    for one in requests:
+        over = one.demand.early or isinstance(one.outcome, Exception)
+        if over or one.demand.seen is not None:
+            news.append(one)
+        if not over:
+            late.append(_Promise(one.future, one.outcome))
+    return news, late
 
 
-def _answer(answers: Sequence[_Seen | _Promise]) -> None:
-    for answer in answers:
-        if isinstance(answer, _Seen):
-            answer.hear(answer.outcome)
-        elif not answer.future.done():  # else the waiter was cancelled; the write stands
-            _resolve(answer)
+def _tell(news: Iterable[_Request]) -> int:
+    """Say what can be said now that it is committed; to how many that was the answer."""
+    answered = 0
+    for one in news:
+        failed = isinstance(one.outcome, Exception)
+        if one.demand.seen is not None and not failed:
+            one.demand.seen(one.outcome)
+        if one.demand.early or failed:
+            answered += 1
+            _resolve(one)
+    return answered
 
 
-def _resolve(promise: _Promise) -> None:
-    if isinstance(promise.outcome, Exception):
-        promise.future.set_exception(promise.outcome)
+def _answer(promises: Iterable[_Promise]) -> None:
+    for promise in promises:
+        _resolve(promise)
+
+
+def _resolve(wish: _Wish) -> None:
+    if wish.future.done():  # the waiter was cancelled; the write stands
+        return
+    if isinstance(wish.outcome, Exception):
+        wish.future.set_exception(wish.outcome)
     else:
-        promise.future.set_result(promise.outcome)
+        wish.future.set_result(wish.outcome)
+
+
+def _by_loop(
+    wishes: Iterable[W], hear: Callable[[asyncio.AbstractEventLoop, list[W]], None]
+) -> None:
+    """Let each loop hear its own, from the thread."""
+    sorted_out: dict[asyncio.AbstractEventLoop, list[W]] = {}
+    for wish in wishes:
+        sorted_out.setdefault(wish.future.get_loop(), []).append(wish)
+    for loop, together in sorted_out.items():
+        with suppress(RuntimeError):  # the loop is gone, and with it whoever waited
+            loop.call_soon_threadsafe(hear, loop, together)

@@ -1,5 +1,6 @@
 """Adding tasks, set-based: the rows of every waiting `add` go into the same few statements."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -8,7 +9,7 @@ from acode.model.state import Status
 from acode.model.task import Submission, Task
 from acode.store.admission import Present, Standing, admit
 from acode.store.base import Added
-from acode.store.sql.rows import sensible, text
+from acode.store.sql.rows import Row, sensible, text
 from acode.store.sql.transaction import Transaction
 
 _STANDINGS = {status: Standing(status) for status in Status}
@@ -28,8 +29,7 @@ def add(tx: Transaction, additions: Sequence[Addition]) -> list[list[Added] | Ac
     """Insert the tasks of every addition; each is stored whole or refused whole."""
     intake = _Intake(tx, additions)
     results = [intake.take(addition) for addition in additions]
-    tx.put("insert_tasks", intake.tasks)
-    tx.put("insert_dependencies", intake.dependencies)
+    intake.write()
     return results
 
 
@@ -37,12 +37,14 @@ class _Intake:
     """Gathers the rows of many additions; each one sees those before it."""
 
     def __init__(self, tx: Transaction, additions: Sequence[Addition]) -> None:
-        self.tx = tx
-        self.tasks: list[Any] = []
-        self.dependencies: list[Any] = []
+        self._tx = tx
+        self._now = tx.now
+        self._tasks: list[Row] = []
+        self._dependencies: list[Row] = []
+        self._moves: list[Row] = []
         self._standings: dict[str, Standing] = {}
         self._seqs: dict[str, int] = {}
-        self._keys: dict[str, str] = {}
+        self._present = Present(self._standings, {}, 0)
         self._look_up([one for addition in additions for one in addition.submissions])
 
     def _look_up(self, submissions: Sequence[Submission]) -> None:
@@ -53,14 +55,15 @@ class _Intake:
                 named.update(one.spec.dependencies)
             if one.spec.key is not None:
                 keys.add(one.spec.key)
-        tx = self.tx
+        tx = self._tx
         tx.ahead("tasks_with_ids", named)
         tx.ahead("tasks_with_keys", keys)
         self._fresh = tx.fresh_seqs(len(submissions))
-        self._waiting = tx.waiting()
+        self._present.waiting = tx.waiting()
         self._note_standings(tx.among("tasks_with_ids", named))
         rows = tx.among("tasks_with_keys", keys)
         self._keys = {row[0]: row[1] for row in rows}
+        self._present.keys = self._keys
         self._note_standings(row[1:] for row in rows)
 
     @sensible
@@ -73,43 +76,53 @@ class _Intake:
     def take(self, addition: Addition) -> list[Added] | AcodeError:
         """Note one addition's rows, or say why it is refused."""
         submissions, actor, queue_size = addition
-        present = Present(self._standings, self._keys, self._waiting)
         try:
-            admitted = admit(submissions, present, queue_size=queue_size, now=self.tx.now)
+            admitted = admit(submissions, self._present, queue_size=queue_size, now=self._now)
         except AcodeError as refusal:
             return refusal
-        for task in admitted.tasks:
-            self._place(task)
-        for task in admitted.tasks:
-            self._note(task, actor)
+        self._place(admitted.tasks)
+        self._note(admitted.tasks, actor)
         return admitted.added
 
-    def _place(self, task: Task) -> None:
-        self._seqs[task.id] = next(self._fresh)
-        self._waiting += 1
-        self._standings[task.id] = _STANDINGS[task.status]
-        if task.spec.key is not None:
-            self._keys[task.spec.key] = task.id
+    def _place(self, tasks: Sequence[Task]) -> None:
+        self._present.waiting += len(tasks)
+        for task in tasks:
+            self._seqs[task.id] = next(self._fresh)
+            self._standings[task.id] = _STANDINGS[task.status]
+            if task.spec.key is not None:
+                self._keys[task.spec.key] = task.id
 
-    def _note(self, task: Task, actor: str) -> None:
-        spec, seq, status = task.spec, self._seqs[task.id], _NAMES[task.status]
-        level = spec.priority.level
-        self.tx.count(None, status, level)
-        self.tasks.append(
-            (
-                seq,
-                task.id,
-                status,
-                level,
-                spec.kind,
-                spec.workstream_id,
-                spec.key,
-                task.created_at,
-                task.ready_at,
-                text(spec),
+    def _note(self, tasks: Sequence[Task], actor: str) -> None:
+        for task in tasks:
+            spec, seq, status = task.spec, self._seqs[task.id], _NAMES[task.status]
+            self._tasks.append(
+                (
+                    seq,
+                    task.id,
+                    status,
+                    spec.priority.level,
+                    spec.kind,
+                    spec.workstream_id,
+                    spec.key,
+                    task.created_at,
+                    task.ready_at,
+                    text(spec),
+                )
             )
-        )
-        self.tx.note_move(seq, None, status, actor, "added")
-        for need in spec.dependencies:
+            self._moves.append((seq, None, status, self._now, actor, "added"))
+            if spec.dependencies:
+                self._need(seq, spec.dependencies)
+
+    def _need(self, seq: int, dependencies: Sequence[str]) -> None:
+        for need in dependencies:
             if need in self._seqs:
-                self.dependencies.append((seq, self._seqs[need]))
+                self._dependencies.append((seq, self._seqs[need]))
+
+    def write(self) -> None:
+        """Write what was noted."""
+        tx = self._tx
+        tx.put("insert_tasks", self._tasks)
+        tx.put("insert_dependencies", self._dependencies)
+        tx.note_moves(self._moves)
+        for (status, level), n in Counter([row[2:4] for row in self._tasks]).items():
+            tx.count(None, status, level, n)

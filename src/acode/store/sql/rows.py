@@ -1,6 +1,6 @@
 """Rows to structs and back."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -64,6 +64,16 @@ def text(value: Any) -> str | None:
 @sensible
 def task_from(row: Row) -> Task:
     """A task from the columns of the query `columns`."""
+    return _task_from(row)
+
+
+@sensible
+def tasks_from(rows: Iterable[Row]) -> list[Task]:
+    """The same for many."""
+    return [_task_from(row) for row in rows]
+
+
+def _task_from(row: Row) -> Task:
     return Task(
         id=row[0],
         spec=_spec(row[1]),

@@ -1,7 +1,7 @@
 """The store on SQL: everything that does not depend on the engine."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from acode.clock import Clock
@@ -251,12 +251,12 @@ class SqlStore(ABC):
         self._reader.close()
         self._book.close()
 
-    async def _write(self, write: Write, request: Any) -> Any:
-        return await self._do(Demand(write, request))
+    def _write(self, write: Write, request: Any) -> Awaitable[Any]:
+        return self._do(Demand(write, request))
 
-    async def _do(self, demand: Demand) -> Any:
+    def _do(self, demand: Demand) -> Awaitable[Any]:
         self._check_open()
-        return await self._writer.write(demand)
+        return self._writer.write(demand)
 
     async def _tell(self, query: Callable[..., Any], *arguments: Any) -> Any:
         """What is told of tasks is on disk: nobody hears of an end that a power cut undoes."""

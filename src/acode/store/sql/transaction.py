@@ -16,6 +16,9 @@ class Transaction(ABC):
 
     __slots__ = ("_moves", "_tallies", "ageing_ms")
 
+    foresees = False
+    """Whether it is worth while to `ask` early."""
+
     def __init__(self, ageing_ms: int) -> None:
         self.ageing_ms = ageing_ms
         self._tallies: dict[tuple[str, int], int] = {}
@@ -132,11 +135,19 @@ class Transaction(ABC):
         """Note a line of a task's history."""
         self._moves.append((seq, was, became, self.now, actor, reason))
 
+    def note_moves(self, moves: Iterable[Row]) -> None:
+        """The same for many: sequence number, both statuses, moment, actor and reason of each."""
+        self._moves += moves
+
     def lease(self, leased: Sequence[Row]) -> None:
         """Write leases down: sequence number, attempt, worker, moment, token and host of each."""
         self.put("lease", leased)
-        for seq, number, worker, *_ in leased:
-            self.note_move(seq, "pending", "running", f"worker-{worker}", f"attempt {number}")
+        self.note_moves(
+            [
+                (seq, "pending", "running", now, f"worker-{worker}", f"attempt {number}")
+                for seq, number, worker, now, _, _ in leased
+            ]
+        )
 
     def complete(self, given: Sequence[Row]) -> list[Row]:
         """Complete tasks, each by its current token, and forget their steps.
@@ -146,10 +157,15 @@ class Transaction(ABC):
         """
         rows = self.put("complete", [one[:4] for one in given])
         found = {row[0]: row for row in rows}
-        done = [(found[one[0]], one) for one in given if one[0] in found]
-        self.put("insert_attempts", [_attempt_row(row, one) for row, one in done])
-        for row, one in done:
-            self.note_move(row[1], "running", "completed", one[6], "completed")
+        now = self.now
+        attempts = []
+        for id_, _, ended_at, _, ending, usage, actor in given:
+            if id_ in found:
+                _, seq, number, worker_id, started_at, _, host_id, _, _ = found[id_]
+                span = (seq, number, worker_id, started_at, ended_at)
+                attempts.append((*span, ending, None, usage, host_id))
+                self._moves.append((seq, "running", "completed", now, actor, "completed"))
+        self.put("insert_attempts", attempts)
         self.among("forget_steps", [row[0] for row in rows if row[-2]])
         return [(row[0], row[1], row[5], row[-1]) for row in rows]
 
@@ -174,13 +190,6 @@ class Transaction(ABC):
     def changes(self) -> list[tuple[str, int, int]]:
         """By how much the tallies change: status, priority level, how many."""
         return [(*key, n) for key, n in self._tallies.items() if n]
-
-
-def _attempt_row(row: Row, given: Row) -> Row:
-    """A row of `insert_attempts` from what `complete` returned and was given."""
-    _, seq, number, worker_id, started_at, _, host_id, *_ = row
-    _, _, ended_at, _, ending, usage, _ = given
-    return (seq, number, worker_id, started_at, ended_at, ending, None, usage, host_id)
 
 
 def tally(levels: Iterable[int]) -> dict[int, int]:

@@ -1,7 +1,9 @@
 """Who writes: the calling thread, or the one in `group`."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol
+
+import msgspec
 
 from acode.clock import Clock
 from acode.errors import AcodeError
@@ -12,7 +14,7 @@ Write = Callable[[Transaction, Sequence[Any]], Sequence[Any]]
 Writes = Sequence[tuple[Write, Sequence[Any]]]
 
 
-class Demand(NamedTuple):
+class Demand(msgspec.Struct, eq=False):
     """One write that somebody waits for."""
 
     write: Write
@@ -57,12 +59,12 @@ class Book(Protocol):
 class Writer(Protocol):
     """Runs writes. What is committed is seen by others; then it is brought to the disk."""
 
-    async def write(self, demand: Demand) -> Any:
-        """Do one write; returns when it is on disk, or when it is committed if that is enough."""
+    def write(self, demand: Demand) -> Awaitable[Any]:
+        """Do one write; done when it is on disk, or when it is committed if that is enough."""
         ...
 
-    async def settle(self) -> None:
-        """Returns when everything that was committed before is on disk."""
+    def settle(self) -> Awaitable[None]:
+        """Done when everything that was committed before is on disk."""
         ...
 
     def stop(self) -> None:

@@ -1,7 +1,7 @@
 """The SQLite store: durable against power loss, fast because commits are shared."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from acode.clock import Clock
@@ -39,18 +39,18 @@ class SqliteStore(SqlStore):
         reader = SqliteBook(path, connect(path, readonly=True), clock, ageing_ms)
         return cls(reader, book, GroupWriter(book), ThreadPoolExecutor(1, "acode-reader"))
 
-    async def add(
+    def add(
         self,
         submissions: Sequence[Submission],
         *,
         actor: str,
         queue_size: int,
         seen: Seen | None = None,
-    ) -> list[Added]:
+    ) -> Coroutine[Any, Any, list[Added]]:
         """Store tasks, all or none."""
         if self._readers is None and not self._closed:
             self._book.rehearse_addition()
-        return await super().add(submissions, actor=actor, queue_size=queue_size, seen=seen)
+        return super().add(submissions, actor=actor, queue_size=queue_size, seen=seen)
 
     async def backup(self, path: str) -> None:
         """Copy the store to a new file while it is in use."""

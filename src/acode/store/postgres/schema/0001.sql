@@ -28,8 +28,8 @@ CREATE TABLE acode.tasks (
 );
 
 -- Every row is written three times, and each time into every index that it belongs to. So there
--- are few of them, and most hold only the tasks that are not done. Dead versions at the head of the ready tasks would cost every
--- claim, so they are removed early.
+-- are few of them, and most hold only the tasks that are not done. Dead versions at the head of the
+-- ready tasks would cost every claim, so they are removed early.
 ALTER TABLE acode.tasks SET (
     autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000,
     autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0
@@ -37,9 +37,9 @@ ALTER TABLE acode.tasks SET (
 
 CREATE UNIQUE INDEX tasks_by_id ON acode.tasks (id);
 CREATE INDEX tasks_ready ON acode.tasks (priority, ready_at, seq) WHERE status = 'pending';
-CREATE INDEX tasks_running ON acode.tasks (host_id, seq) WHERE status = 'running';
-CREATE INDEX tasks_waiting ON acode.tasks (status, seq) WHERE status IN ('pending', 'blocked');
-CREATE INDEX tasks_undone ON acode.tasks (status, seq) WHERE status IN ('failed', 'cancelled');
+CREATE INDEX tasks_running ON acode.tasks (seq) WHERE status = 'running';
+CREATE INDEX tasks_undone ON acode.tasks (status, seq)
+    WHERE status IN ('pending', 'blocked', 'failed', 'cancelled');
 CREATE INDEX tasks_by_workstream ON acode.tasks (workstream_id, seq)
     WHERE workstream_id IS NOT NULL;
 CREATE UNIQUE INDEX tasks_by_key ON acode.tasks (key) WHERE key IS NOT NULL;
