@@ -18,11 +18,13 @@ from statistics import median
 from typing import Any
 from uuid import uuid4
 
+import psutil
+
 import acode
 from bench.filled import Shelf
 from bench.queues import PROCESSES, WARM, Peer, peers, processor_seconds
 from bench.report import Line, Pair, at_least, at_most, duration
-from bench.rounds import Rounds, Scale, seconds
+from bench.rounds import QUICK, Rounds, Scale, seconds
 
 PEER_TASKS = 2000
 CONSUMERS = 3
@@ -39,7 +41,7 @@ def noop(_ctx: acode.SyncContext) -> int:
 
 @acode.handler("bench-noop-inline")
 async def noop_inline(_ctx: acode.Context) -> int:
-    return 0
+    return time.monotonic_ns()
 
 
 def measure(shelf: Shelf, scale: Scale) -> Iterator[Line]:
@@ -116,37 +118,45 @@ def _executor(tasks: int) -> None:
 
 
 def _latency(shelf: Shelf, scale: Scale, others: dict[str, Callable[[], float]]) -> Iterator[Line]:
-    count = SAMPLES if scale.rounds > 2 else SAMPLES // 4
-    samples: dict[str, list[float]] = {name: [] for name in (OURS, *others)}
+    count = SAMPLES * (1 if scale.rounds <= QUICK.rounds else 2)
+    ways = {"process": noop, "inline": noop_inline}
+    samples: dict[str, list[float]] = {name: [] for name in (*ways, *others)}
     with asyncio.Runner() as runner:
-        options: dict[str, Any] = {"isolation": "process", "workers": PROCESSES}
-        pool = acode.Pool(store=f"sqlite:///{shelf.fresh().root}/queue.db", **options)
-        runner.run(pool.start())
-        runner.run(_warm(pool))
+        pools = {way: _pool(way, shelf) for way in ways}
+        for way, handler in ways.items():
+            runner.run(pools[way].start())
+            runner.run(_warm(pools[way], handler))
         for _ in range(count):
-            samples[OURS].append(runner.run(_once(pool)))
+            for way, handler in ways.items():
+                samples[way].append(runner.run(_once(pools[way], handler)))
             for name, latency in others.items():
                 samples[name].append(latency())
-        runner.run(pool.stop())
-    for rank, label in ((0.5, "p50"), (0.99, "p99")):
-        ours = _percentile(samples[OURS], rank)
-        for name in others:
-            theirs = _percentile(samples[name], rank)
-            line = Line(
-                f"submit to start, idle, {label}", duration(ours), f"{name}: {duration(theirs)}"
-            )
-            yield line._replace(ratio=ours / theirs, goal="≤ 1x", met=ours <= theirs)
+        for pool in pools.values():
+            runner.run(pool.stop())
+    for way in ways:
+        for rank, label in ((0.5, "p50"), (0.99, "p99")):
+            ours = _percentile(samples[way], rank)
+            for name in others:
+                theirs = _percentile(samples[name], rank)
+                case = f"submit to start, idle, {way}, {label}"
+                line = Line(case, duration(ours), f"{name}: {duration(theirs)}", ours / theirs)
+                yield line._replace(goal="≤ 1x", met=ours <= theirs)
 
 
-async def _warm(pool: acode.Pool) -> None:
+def _pool(isolation: Any, shelf: Shelf) -> acode.Pool:
+    url = f"sqlite:///{shelf.fresh().root}/queue.db"
+    return acode.Pool(store=url, isolation=isolation, workers=PROCESSES)
+
+
+async def _warm(pool: acode.Pool, handler: Callable[..., Any]) -> None:
     """The same few that every peer has done by now."""
-    for handle in await pool.submit_many(noop, [()] * WARM):
+    for handle in await pool.submit_many(handler, [()] * WARM):
         await handle.result()
 
 
-async def _once(pool: acode.Pool) -> float:
+async def _once(pool: acode.Pool, handler: Callable[..., Any]) -> float:
     begin = time.monotonic_ns()
-    handle = await pool.submit(noop)
+    handle = await pool.submit(handler)
     return (await handle.result() - begin) / 1e9
 
 
@@ -215,16 +225,12 @@ async def _queue_cost(tasks: int, run: Callable[[], Awaitable[int]]) -> float:
 
 
 _PROGRAM = """
-import asyncio, psutil, sys
+import asyncio, sys
 
-def used():
-    # Their own pages, and their share of those that are shared.
-    processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
-    print(sum(process.memory_full_info().pss for process in processes))
-
-async def bare():
-    await asyncio.sleep(0)
-    used()
+async def ready():
+    # Measured from outside: to look at oneself takes memory, too.
+    print("ready", flush=True)
+    await asyncio.sleep(3600)
 
 async def pool():
     import acode
@@ -238,14 +244,12 @@ async def pool():
         while pool.stats().active_workers < 3:
             await asyncio.sleep(0.01)
         await pool.submit_many(hold, [()] * 100)
-        used()
-        raise SystemExit
+        await ready()
 
-if sys.argv[1] == "bare":
-    asyncio.run(bare())
-else:
-    asyncio.run(pool())
+asyncio.run(ready() if sys.argv[1] == "bare" else pool())
 """
+SETTLE_SECONDS = 0.2
+"""Until every worker has come to where its handler waits."""
 
 
 def _memory(shelf: Shelf) -> Iterator[Line]:
@@ -260,6 +264,18 @@ def _used(directory: str, *words: str) -> float:
     path = os.path.join(directory, "memory.py")
     with open(path, "w", encoding="utf-8") as file:
         file.write(_PROGRAM)
-    command = [sys.executable, path, *words]
-    runs = [subprocess.run(command, capture_output=True, text=True).stdout for _ in range(3)]
-    return median(float(run.split()[0]) for run in runs)
+    return median(_used_once([sys.executable, path, *words]) for _ in range(3))
+
+
+def _used_once(command: list[str]) -> float:
+    """Pages of its own, and its share of those that are shared, of a program and all below it."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as program:
+        try:
+            if program.stdout is None or not program.stdout.readline():
+                raise SystemExit("the program did not begin")
+            time.sleep(SETTLE_SECONDS)
+            main = psutil.Process(program.pid)
+            tree = [main, *main.children(recursive=True)]
+            return float(sum(process.memory_full_info().pss for process in tree))
+        finally:
+            program.kill()

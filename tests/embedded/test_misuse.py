@@ -25,6 +25,16 @@ async def test_an_option_that_there_is_not_is_refused(inline: Bench) -> None:
         assert pool.stats().submitted_tasks == 0
 
 
+async def test_a_function_that_gets_another_name_is_submitted_by_that(inline: Bench) -> None:
+    async def echo(ctx: acode.Context) -> str:
+        return ctx.type
+
+    async with inline.pool() as pool:
+        for name in ("echo-once", "echo-again"):
+            handle = await pool.submit(acode.handler(name)(echo))
+            assert await handle.result(timeout=60) == name
+
+
 @pytest.mark.parametrize("arguments", [[1, 2], ["ab"], ["c"], [None], [{"a": 1}]])
 async def test_every_call_of_many_needs_a_tuple(inline: Bench, arguments: list[Any]) -> None:
     async with inline.pool() as pool:

@@ -12,6 +12,7 @@ import socket
 import threading
 from collections import deque
 from collections.abc import Callable
+from queue import SimpleQueue
 from typing import Any
 
 from acode.clock import SystemClock, ticks
@@ -65,8 +66,10 @@ class HandlerProcess:
         """Whoever has it listens."""
         self._heard = threading.Event()
         """The other thread has heard something, or listens no more."""
-        self._busy = threading.Event()
-        """An attempt has begun: the other thread should look after it."""
+        self._begun: SimpleQueue[None] = SimpleQueue()
+        """Wakes the other thread to look after the attempts that begin from now on."""
+        self._watched = False
+        """It is awake."""
         self._hurry = threading.Event()
         """It should listen at once: the handler waits for an answer."""
         self._lock = threading.Lock()
@@ -95,9 +98,12 @@ class HandlerProcess:
             if call is None:
                 self._wait()
                 continue
-            if not self._busy.is_set():
-                self._busy.set()
             self._send(self._attempt(call))
+
+    def _be_watched(self) -> None:
+        if not self._watched:
+            self._watched = True
+            self._begun.put(None)
 
     def _next(self) -> Call | None:
         """The next attempt, unless it was called back meanwhile."""
@@ -117,6 +123,7 @@ class HandlerProcess:
     def _attempt(self, call: Call) -> Done:
         if self._note is not None:
             self._note(call.token)
+        self._be_watched()  # not earlier: the other thread goes on when this one calls the kernel
         began = ticks()
         context: Context | SyncContext | None = None
         try:
@@ -193,14 +200,19 @@ class HandlerProcess:
     def _listen(self) -> None:
         """The other thread: look after attempts that take long."""
         while True:
-            self._busy.wait()
+            self._begun.get()
+            self._look_after_attempts()
+
+    def _look_after_attempts(self) -> None:
+        while True:
             call = self._current
             self._hurry.wait(_SHORT_SECONDS)
             if call is None or self._current is not call:
-                # Cleared before it is looked at: an attempt that begins now is not overlooked.
-                self._busy.clear()
-                if self._current is not None:
-                    self._busy.set()
+                # Noted before it is looked at: an attempt that begins now is not overlooked.
+                self._watched = False
+                if self._current is None:
+                    return
+                self._watched = True
                 continue
             with self._reading:
                 while self._current is call:

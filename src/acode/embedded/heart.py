@@ -14,7 +14,7 @@ from acode.embedded.process import ProcessWorker
 from acode.embedded.request import Calls
 from acode.embedded.staff import InlineStaff, ProcessStaff, Staff
 from acode.embedded.statistics import PoolStats, Statistics, mean_ms
-from acode.embedded.storage import Opened, open_store
+from acode.embedded.storage import Opened, load_store, open_store
 from acode.embedded.stream import Stream
 from acode.embedded.wanted import Wanted
 from acode.embedded.watchdog import Watchdog
@@ -73,6 +73,7 @@ class Heart:
 
     async def start(self) -> None:
         """The template first, then the store, then what an earlier run left, then work."""
+        load_store(self._wanted.store)
         await self._staff.open()
         try:
             self._opened = self._open()

@@ -9,7 +9,7 @@ from acode.clock import Clock, SystemClock
 from acode.embedded.handle import Fate, TaskHandle
 from acode.embedded.heart import Heart
 from acode.embedded.letters import DeadLetters
-from acode.embedded.request import Options, Request
+from acode.embedded.request import Options, Request, request_for
 from acode.embedded.seen import SeenTask, seen
 from acode.embedded.statistics import PoolStats
 from acode.embedded.wanted import Wanted
@@ -170,7 +170,7 @@ class Pool:
         `delay` and `timeout` in seconds, `title`, `metadata`. A full queue raises `QueueFull` at
         once; what is no JSON value raises `InvalidTask`. A submit that is cancelled leaves no task.
         """
-        (handle,) = await self._submit(Request(handler, options), [args])
+        (handle,) = await self._submit(request_for(handler, options), [args])
         return handle
 
     async def submit_many(
@@ -180,7 +180,7 @@ class Pool:
         **options: Unpack[Options],
     ) -> list[TaskHandle[Any]]:
         """Queue a call for each tuple of arguments, all or none, in one write."""
-        return await self._submit(Request(handler, options), arguments)
+        return await self._submit(request_for(handler, options), arguments)
 
     async def _submit(
         self, request: Request, arguments: Iterable[Sequence[Any]]

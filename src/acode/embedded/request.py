@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, TypedDict
 
 import msgspec
@@ -73,6 +74,19 @@ class Request:
             delay_seconds=self._delay,
             metadata={**self._note, ARGUMENTS: plain_all(args)},
         )
+
+
+def request_for(handler: Callable[..., Any] | str, options: Options) -> Request:
+    """A request; the same one again for a function that is submitted without options."""
+    if options or isinstance(handler, str):
+        return Request(handler, options)
+    _, known = handler_of(handler)
+    return Request(handler, options) if known is None else _plain_request(known)
+
+
+@lru_cache(128)
+def _plain_request(handler: Handler) -> Request:
+    return Request(handler.function, {})
 
 
 class DaemonRequest(Request):

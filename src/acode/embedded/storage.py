@@ -35,6 +35,18 @@ class Opened(NamedTuple):
             self.lock.release()
 
 
+def load_store(url: str) -> None:
+    """Load the code of a store, before the program is forked.
+
+    What is loaded later changes pages that the program shares with its workers until then.
+    """
+    if url == "memory":
+        import acode.store.memory
+    elif url.startswith(_SQLITE):
+        import acode.store.sql.group
+        import acode.store.sqlite  # noqa: F401 -- loaded is what it is meant to be
+
+
 def open_store(url: str, clock: Clock, ageing_ms: int) -> Opened:
     """The store of this address, ready for one pool."""
     if url == "memory":

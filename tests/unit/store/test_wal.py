@@ -3,12 +3,14 @@
 import asyncio
 import os
 import sqlite3
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from acode.clock import ManualClock
+from acode.store.sql import group
 from acode.store.sqlite import SqliteStore
 from acode.store.sqlite.connection import WAL_LIMIT_BYTES
 from tests.conformance.kit import World, submission
@@ -51,3 +53,21 @@ async def test_the_log_shrinks_to_its_bound_after_a_long_reader_is_gone(
     reader.close()
     await write(world, 2000)
     assert os.stat(log).st_size <= WAL_LIMIT_BYTES
+
+
+async def test_the_log_is_emptied_while_nobody_writes(world: World, tmp_path: Path) -> None:
+    for _ in range(group.LULL_COMMITS):
+        await world.add()
+    assert frames(tmp_path) > group.LULL_COMMITS, "else this test proves nothing"
+    async with asyncio.timeout(10):
+        # Not even the next writer has to begin it anew.
+        while frames(tmp_path) > group.LULL_COMMITS:  # noqa: ASYNC110 -- a thread does it
+            await asyncio.sleep(0.01)
+    await world.add()
+    assert await world.store.check() == []
+
+
+def frames(directory: Path) -> int:
+    """How many pages the log holds, as its index in shared memory says."""
+    index = (directory / "queue.db-shm").read_bytes()
+    return int.from_bytes(index[16:20], sys.byteorder)

@@ -203,6 +203,8 @@ class MemoryStore(Shelf):
         )
 
     def _is_needed(self, entry: Entry) -> bool:
+        if not entry.dependents:
+            return False
         return any(one.task.status in NEEDY for one in self._known(entry.dependents))
 
     def _put_away(self, entry: Entry) -> None:

@@ -49,23 +49,28 @@ class ReadyTasks:
         return min(heads, default=None)
 
     def _most_urgent(self, now: int) -> int | None:
-        ranks = []
+        ready = []
         for level, heap in enumerate(self._heaps):
             if heap and self._cleaned(heap) and heap[0][0] <= now:
-                ready_at, seq, *_ = heap[0]
-                aged = aged_level(level, now - ready_at, self._ageing_ms)
-                ranks.append((aged, ready_at, seq, level))
-        return min(ranks)[3] if ranks else None
+                ready.append(level)
+        # Most programs never ask for a priority.
+        return min(ready, key=lambda level: self._rank(level, now)) if ready[1:] else _only(ready)
+
+    def _rank(self, level: int, now: int) -> tuple[int, int, int]:
+        ready_at, seq, *_ = self._heaps[level][0]
+        return aged_level(level, now - ready_at, self._ageing_ms), ready_at, seq
 
     def _cleaned(self, heap: list[_Item]) -> list[_Item]:
-        while heap and not _is_current(heap[0]):
+        while heap:
+            _, _, turn, entry = heap[0]
+            if entry.turn == turn and entry.task.status is Status.PENDING:
+                break
             heapq.heappop(heap)
         return heap
 
 
-def _is_current(item: _Item) -> bool:
-    entry = item[3]
-    return entry.turn == item[2] and entry.task.status is Status.PENDING
+def _only(levels: list[int]) -> int | None:
+    return levels[0] if levels else None
 
 
 def _is_held(entry: Entry, held: Collection[Circuit | WholeKind]) -> bool:

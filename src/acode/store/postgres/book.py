@@ -80,6 +80,9 @@ class PostgresBook:
     def sync(self) -> None:
         """The server has seen to that with the commit."""
 
+    def tidy(self) -> None:
+        """The server does that by itself."""
+
     def commit(self, writes: Writes, *, patient: bool = True) -> list[Sequence[Any]]:  # noqa: ARG002 -- nobody keeps us waiting
         """Run writes in one transaction; again if others were quicker or the line broke."""
         additions = plain_additions(writes)

@@ -32,6 +32,10 @@ SLOW_SYNC_SECONDS = 0.0005
 SLOW_SHARE = 0.02
 """The part of its time for which it is held up so at most, however slow the disk: it tries again
 when that much time has passed."""
+LULL_SECONDS = 0.01
+"""Where nobody has written for so long, hardly anybody will in the next millisecond."""
+LULL_COMMITS = 64
+"""After so many the thread waits for a lull, to do what would hold up a commit some day."""
 
 
 class _Request(msgspec.Struct, eq=False):
@@ -54,13 +58,17 @@ _Wish = _Request | _Promise
 W = TypeVar("W", _Request, _Promise)
 
 
+class _Nudge(msgspec.Struct):
+    """Tells the thread to look for a lull."""
+
+
 class GroupWriter:
     """Takes whatever is waiting, commits it once, brings it to the disk, and answers everybody."""
 
     def __init__(self, book: Book, *, here: bool = True) -> None:
         self._book = book
         self._here = here  # the loop may write, too
-        self._waiting: SimpleQueue[_Wish | None] = SimpleQueue()
+        self._waiting: SimpleQueue[_Wish | _Nudge | None] = SimpleQueue()
         self._gathered: dict[asyncio.AbstractEventLoop, list[_Wish]] = {}
         """What a loop has asked for in its present turn."""
         self._stopped = False
@@ -74,6 +82,8 @@ class GroupWriter:
         self._write_again = 0.0
         self._sync_again = 0.0
         """When the loop may try again by itself."""
+        self._commits = 0
+        """Since the last lull that was used."""
         self._thread = threading.Thread(target=self._run, name="acode-writer", daemon=True)
         self._thread.start()
 
@@ -134,6 +144,8 @@ class GroupWriter:
             _tell(news)
             self._keep_here(promises)
             self._keep_soon(late)
+            if requests and self._commits == LULL_COMMITS:
+                self._waiting.put(_Nudge())
         finally:
             self._writing.release()
 
@@ -218,10 +230,10 @@ class GroupWriter:
         _answer(promises)
 
     def _next_group(self) -> list[_Wish] | None:
-        first = self._waiting.get()
+        first = self._next()
         if first is None:
             return None
-        group = [first]
+        group = [] if isinstance(first, _Nudge) else [first]
         while len(group) < MAX_GROUP:
             try:
                 wish = self._waiting.get_nowait()
@@ -230,8 +242,24 @@ class GroupWriter:
             if wish is None:
                 self._waiting.put(None)
                 break
-            group.append(wish)
+            if not isinstance(wish, _Nudge):
+                group.append(wish)
         return group
+
+    def _next(self) -> _Wish | _Nudge | None:
+        while self._commits >= LULL_COMMITS:
+            before = self._commits
+            try:
+                return self._waiting.get(timeout=LULL_SECONDS)
+            except Empty:
+                if self._commits == before:
+                    self._tidy()
+        return self._waiting.get()
+
+    def _tidy(self) -> None:
+        with self._writing:
+            self._commits = 0
+            self._book.tidy()
 
     def _write(self, requests: list[_Request]) -> None:
         try:
@@ -251,6 +279,7 @@ class GroupWriter:
     def _commit(self, requests: list[_Request], *, patient: bool = True) -> None:
         if not requests:
             return
+        self._commits += 1
         kinds: dict[Write, list[_Request]] = {}
         for one in requests:
             kinds.setdefault(one.demand.write, []).append(one)

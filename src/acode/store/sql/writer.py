@@ -43,6 +43,10 @@ class Book(Protocol):
         """Bring everything that is committed to the disk, whoever committed it."""
         ...
 
+    def tidy(self) -> None:
+        """Use a moment in which nobody waits; never fails."""
+        ...
+
     def read(self, query: Callable[..., Any], *arguments: Any) -> Any:
         """Run a query on one consistent state."""
         ...

@@ -2,11 +2,13 @@
 
 import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from acode.clock import Clock
+from acode.errors import AcodeError
 from acode.store.sql.writer import Writes
-from acode.store.sqlite.connection import insist, transaction, translated
+from acode.store.sqlite.connection import empty_log, insist, transaction, translated
 from acode.store.sqlite.log import Log
 from acode.store.sqlite.transaction import SqliteTransaction
 
@@ -49,6 +51,12 @@ class SqliteBook:
     def sync(self) -> None:
         """Bring everything that is committed to the disk, whoever committed it."""
         self._log.sync()
+
+    def tidy(self) -> None:
+        """Empty the log now, or some commit has to; and begin it anew, which waits for the disk."""
+        # If it cannot be done now, it is done some other time.
+        with suppress(AcodeError), translated(self.path), self._log.turn(patient=False):
+            empty_log(self.connection)
 
     def close(self) -> None:
         """Let go of the file."""

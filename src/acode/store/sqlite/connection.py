@@ -98,6 +98,14 @@ def migrate(connection: sqlite3.Connection) -> None:
         connection.execute(f"PRAGMA user_version = {newest}")
 
 
+def empty_log(connection: sqlite3.Connection) -> None:
+    """Carry the log over to the file, and begin it anew."""
+    connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+    with transaction(connection, patient=False):
+        # Changes nothing, but is a commit.
+        connection.execute(f"PRAGMA user_version = {version_of(connection)}")
+
+
 def _refuse_foreign(connection: sqlite3.Connection, path: str) -> None:
     """Leave the database of another program alone, before anything is set in it."""
     # In this order: whoever makes the store meanwhile writes both at once.
