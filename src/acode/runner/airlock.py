@@ -20,7 +20,7 @@ class Airlock:
     def __init__(self, confinement: Confinement, cell: Cell) -> None:
         self.confinement = confinement
         self._cell = cell
-        # The kernel translates a filter each time that it is given one: half of what a thread costs.
+        # Not for every command: the kernel translates the filter each time that it is given one.
         cell.once(forgo, confinement.level)
         self._kept = kept_capabilities(confinement.level)
         self._network = -1

@@ -40,9 +40,11 @@ class Disk(MemoryStore):
 class Desk:
     def __init__(self, disk: Disk) -> None:
         self.told: list[PoolEvent] = []
+        self.heard = asyncio.Event()
         self.complaints: list[AcodeError] = []
         events = Events()
         events.subscribe(self.told.append)
+        events.subscribe(lambda _event: self.heard.set())
         self.outbox = Outbox(disk, events, self.complaints.append, 0.0)
 
 
@@ -100,9 +102,10 @@ async def test_what_waits_for_the_end_of_a_pause_is_told_then() -> None:
     desk.outbox.pause = 0.001
     for number in (1, 2):
         desk.outbox.put(notes(number))
-        while desk.told != notes(*range(1, number + 1)):
-            await asyncio.sleep(0.001)
-    assert disk.waits == 2
+        async with asyncio.timeout(10):
+            await desk.heard.wait()
+        desk.heard.clear()
+        assert (desk.told, disk.waits) == (notes(*range(1, number + 1)), number)
     await desk.outbox.close()
 
 
