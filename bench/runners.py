@@ -40,12 +40,13 @@ def parallel(_directory: str, times: int) -> None:
 
 
 def task_spooler(directory: str, times: int) -> None:
-    """task-spooler: a client adds each command to its server."""
+    """task-spooler: a client adds each command to its server, called by a shell's loop."""
     server = os.environ | {"TS_SOCKET": f"{directory}/ts.sock", "TS_SLOTS": str(AT_ONCE)}
     server |= {"TS_MAXFINISHED": "10", "TMPDIR": directory}
     try:
-        for _ in range(times):
-            _run(["tsp", "-n", SHELL, "-c", COMMAND], env=server)
+        add = f"tsp -n {SHELL} -c {COMMAND}"
+        loop = f"i=0; while [ $i -lt {times} ]; do {add}; i=$((i+1)); done > /dev/null"
+        _run([SHELL, "-c", loop], env=server)
         for place in range(AT_ONCE):
             # Of those that are through, all but the newest may be forgotten already.
             _wait_for_job(times - 1 - place, server)

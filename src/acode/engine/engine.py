@@ -39,7 +39,8 @@ from acode.store.sql.store import SqlStore
 from acode.worker.messages import WorkerConfig
 
 TELLING_SECONDS = 0.02
-"""Those who listen read files and feeds: they notice nothing, and the disk is asked less often."""
+"""Those who listen read files and feeds: they notice nothing, and the disk is asked less often,
+and not while a command begins."""
 COUNTS_SECONDS = 2.0
 """A store that takes longer is away."""
 

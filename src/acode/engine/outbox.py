@@ -22,7 +22,7 @@ class Outbox:
         self._rest = rest
         """Seconds between two tries of a disk that fails."""
         self.pause = 0.0
-        """Seconds from one telling to the next: what comes meanwhile waits for the disk at once."""
+        """Seconds from what is to be told to the telling: what comes meanwhile goes with it."""
         self._bell = Bell()
         self._waiting: list[PoolEvent] = []
         self._telling: asyncio.Task[None] | None = None
@@ -38,11 +38,12 @@ class Outbox:
 
     async def _tell(self) -> None:
         while self._waiting:
+            # First, so that the disk does not get in the way of the command that begins now.
+            if self.pause:
+                await self._bell.wait(self.pause)
             due, self._waiting = self._waiting, []
             await self.settled()
             self._emit(due)
-            if self.pause:
-                await self._bell.wait(self.pause)
         self._telling = None
 
     def _emit(self, events: Iterable[PoolEvent]) -> None:

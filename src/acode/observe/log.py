@@ -166,7 +166,7 @@ class OutputLog:
     def begin(self, task_id: str, attempt: int) -> None:
         """What comes now belongs to this attempt. A task that says nothing leaves no file."""
         self.end()
-        context = self._idle._replace(task_id=task_id, attempt=attempt)
+        context = Context(self._idle.worker_id, task_id, attempt)
         self._worker.context = context
         self._files = (self._worker, self._file(f"tasks/{task_id}.log", context))
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from acode.runner import namespaces
 from acode.runner.cell import Cell
-from acode.runner.sandbox import Confinement, give_up, kept_capabilities
+from acode.runner.sandbox import Confinement, forgo, give_up, kept_capabilities
 from acode.runner.syscalls import CLONE_NEWNET, enter_namespace, set_dumpable, unshare
 
 
@@ -20,6 +20,8 @@ class Airlock:
     def __init__(self, confinement: Confinement, cell: Cell) -> None:
         self.confinement = confinement
         self._cell = cell
+        # Not for every command: the kernel translates the filter each time that it is given one.
+        cell.once(forgo, confinement.level)
         self._kept = kept_capabilities(confinement.level)
         self._network = -1
         if confinement.network == "none" and namespaces.may_make():
@@ -40,7 +42,7 @@ class Airlock:
     def _start(self, start: Callable[[], int]) -> int:
         if self._network >= 0:
             enter_namespace(self._network, CLONE_NEWNET)
-        give_up(self._rules, self._kept, self.confinement.level)
+        give_up(self._rules, self._kept)
         return start()
 
     def close(self) -> None:

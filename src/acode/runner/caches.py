@@ -1,7 +1,6 @@
 """Where tools keep what they download, if they must not write to the home directory."""
 
 import os
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -33,12 +32,10 @@ _SETTINGS: Final = {
 """Settings that a tool looks for beside its cache."""
 
 
-def cache_variables(cache: str, env: Mapping[str, str]) -> dict[str, str]:
-    """Variables that lead tools to the project's cache, but for what the user has set."""
-    made = {name: f"{cache}/{folder}" for name, folder in _FOLDERS.items() if name not in env}
-    if "MAVEN_ARGS" not in env:
-        made["MAVEN_ARGS"] = f"-Dmaven.repo.local={cache}/maven"
-    return made
+def cache_variables(cache: str) -> dict[str, str]:
+    """Variables that lead tools to the project's cache; what the user has set goes before."""
+    made = {name: f"{cache}/{folder}" for name, folder in _FOLDERS.items()}
+    return made | {"MAVEN_ARGS": f"-Dmaven.repo.local={cache}/maven"}
 
 
 def make_cache(cache: str) -> None:

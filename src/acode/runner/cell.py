@@ -7,7 +7,7 @@ neither charged for its attempts nor killed or slowed down with them.
 import _thread
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
@@ -29,6 +29,7 @@ class Cell:
         self._order: _Order | None = None
         self._outcome: tuple[Any, BaseException | None] = (None, None)
         self._settle_in = settle_in
+        self._effects: set[tuple[Hashable, ...]] = set()
         self._spent = 0
         """The thread that was spent last."""
         self.trouble: OSError | None = None
@@ -39,6 +40,12 @@ class Cell:
         """What the function returns or raises there."""
         result: T = self._obeyed(_Order(function))
         return result
+
+    def once(self, function: Callable[..., object], *arguments: Hashable) -> None:
+        """Call a function there whose effect stays, unless that was done before."""
+        if (function, arguments) not in self._effects:
+            self.call(lambda: function(*arguments))
+            self._effects.add((function, arguments))
 
     def spend(self, function: Callable[[], T]) -> T:
         """The same in a thread made for it, which ends with it and may have given up anything."""

@@ -184,10 +184,14 @@ class Group:
 
     def since_begin(self, *, is_over: bool = False) -> Counters:
         """What the kernel has done to this attempt so far, or all in all."""
-        now = self._counters()
+        now, begun = self._counters(), self._counted
         if is_over:
             self._last_words = now
-        return Counters(*(after - before for after, before in zip(now, self._counted, strict=True)))
+        return Counters(
+            now.oom_kills - begun.oom_kills,
+            now.refused_forks - begun.refused_forks,
+            now.throttled - begun.throttled,
+        )
 
     def _counters(self) -> Counters:
         says = self._says

@@ -9,6 +9,12 @@ from acode.runner.pipes import Pipes
 
 # Python ignores or handles these; a command expects their default.
 _DEFAULTED = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGCHLD, signal.SIGINT)
+_NOT_IGNORED = tuple(
+    number
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
+    if number in _DEFAULTED or signal.getsignal(number) is not signal.SIG_IGN
+)
+"""For `posix_spawn`, which asks about each signal that it is not told to set, before it sets it."""
 
 
 def spawn(argv: Sequence[str], env: Mapping[str, str], pipes: Pipes) -> int:
@@ -24,7 +30,7 @@ def spawn(argv: Sequence[str], env: Mapping[str, str], pipes: Pipes) -> int:
         ],
         setsid=True,
         setsigmask=(),
-        setsigdef=_DEFAULTED,
+        setsigdef=_NOT_IGNORED,
     )
 
 

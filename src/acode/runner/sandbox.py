@@ -62,7 +62,8 @@ class Confinement(msgspec.Struct, frozen=True, kw_only=True):
                 network=self.network == "none", sealed=self.sealed, open_=self.writable
             )
         rules = self.rules(close_ports=keeps_ports)
-        give_up(rules, kept, self.level)
+        forgo(self.level)
+        give_up(rules, kept)
         if rules is not None:
             rules.close()
 
@@ -91,14 +92,21 @@ def kept_capabilities(level: Level) -> int:
     return _ROOTS_CAPABILITIES & namespaces.capabilities() if is_root else 0
 
 
-def give_up(rules: Ruleset | None, kept: int, level: Level) -> None:
-    """Enforce the rules on this thread, together with what they rest on."""
+def forgo(level: Level) -> None:
+    """Give up what no command has, wherever it works; whoever starts one can do without, too.
+
+    A thread that has done so is no more within reach of commands than before.
+    """
     forbid_new_privileges()
+    if seccomp.works():
+        seccomp.filter_calls(sockets=level != "strict")
+
+
+def give_up(rules: Ruleset | None, kept: int) -> None:
+    """Enforce the rules of one command on this thread; call `forgo` before."""
     keep_capabilities(kept)
     if rules is not None:
         rules.enforce()
-    if seccomp.works():
-        seccomp.filter_calls(sockets=level != "strict")
 
 
 def _settings() -> list[str]:

@@ -17,7 +17,6 @@ class _Seen(NamedTuple):
 
     inode: int
     changed_ns: int
-    at: float
 
 
 class Suite:
@@ -34,6 +33,8 @@ class Suite:
         self._spare = f"{directory}/.{name}"
         self._rooms = rooms
         self._seen: dict[str, _Seen] = {}
+        self._last_seen_at = 0.0
+        """When one of the rooms was last found changed, and empty."""
         self._has_spare = False
         self._is_settled = False
         os.makedirs(directory, exist_ok=True)
@@ -47,7 +48,7 @@ class Suite:
                 os.mkdir(f"{path}/{room}", mode=0o700)
                 self._look(path, room)
         # A change that follows the last one at once may bear the same moment.
-        self._is_settled = all(ticks() - one.at > SETTLE_SECONDS for one in self._seen.values())
+        self._is_settled = ticks() - self._last_seen_at > SETTLE_SECONDS
 
     def _take_spare(self, path: str) -> bool:
         if not self._has_spare:
@@ -65,8 +66,7 @@ class Suite:
             status = os.lstat(f"{path}/{room}")
         except OSError:
             return False
-        seen = self._seen[room]
-        if self._is_settled and (status.st_ino, status.st_ctime_ns) == seen[:2]:
+        if self._is_settled and (status.st_ino, status.st_ctime_ns) == self._seen[room]:
             return True
         if not _is_as_made(f"{path}/{room}"):
             return False
@@ -75,9 +75,9 @@ class Suite:
 
     def _look(self, path: str, room: str) -> None:
         status = os.lstat(f"{path}/{room}")
-        seen = self._seen.get(room)
-        if seen is None or seen[:2] != (status.st_ino, status.st_ctime_ns):
-            self._seen[room] = _Seen(status.st_ino, status.st_ctime_ns, ticks())
+        found = _Seen(status.st_ino, status.st_ctime_ns)
+        if self._seen.get(room) != found:
+            self._seen[room], self._last_seen_at = found, ticks()
 
     def take_back(self, path: str) -> None:
         """Remove the rooms with everything in them."""

@@ -25,6 +25,7 @@ class Confining:
         self._agent_dir = config.agent_dir
         self._checkpoints = config.live_checkpoints
         self._cache = f"{config.agent_dir}/cache"
+        self._cache_variables = cache_variables(self._cache)
         self._shared_memory = not lies_within(config.project_root, SHARED_MEMORY)
         self._airlock: Airlock | None = None
         self._at: tuple[object, ...] = ()
@@ -61,7 +62,7 @@ class Confining:
         if confinement is None:
             return env
         if confinement.level == "write":
-            return cache_variables(self._cache, env) | env
+            return self._cache_variables | env
         return env | {"PATH": readable_search_path(env.get("PATH", os.defpath), confinement)}
 
     def spawn(self, confinement: Confinement, start: Callable[[], int], cell: Cell) -> int:

@@ -91,7 +91,7 @@ class Direct:
         """The same for one attempt after the other, so that its rules need not be made again."""
         if self._config.keep_workspaces or not places.has_workspace:
             return (workspace, places.suite)
-        return (os.path.dirname(places.suite),)
+        return (places.suite.rpartition("/")[0],)
 
     def _prepare(self) -> tuple[Places, str]:
         """Fresh directories, and the one that the command works in."""

@@ -5,7 +5,6 @@ import random
 import shutil
 import signal
 import socket
-from contextlib import suppress
 from math import inf
 
 from msgspec import Raw, convert
@@ -362,9 +361,10 @@ class Worker:
 
 def _send_all(wire: socket.socket, data: bytes) -> None:
     """Send everything; nearly always there is room for it at once."""
-    sent = 0
-    with suppress(BlockingIOError):
+    try:
         sent = os.write(wire.fileno(), data)
+    except BlockingIOError:
+        sent = 0
     if sent < len(data):
         wire.sendall(data[sent:])
 

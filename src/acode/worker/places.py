@@ -127,9 +127,12 @@ def keep_checkpoint(config: WorkerConfig, task_id: str) -> None:
 
 def drop_checkpoints(config: WorkerConfig) -> None:
     """Nothing that a task has left where its checkpoint lay is found by the next one."""
-    with suppress(OSError):  # not there, or shut by the task
-        for name in os.listdir(config.live_checkpoints):
-            remove(f"{config.live_checkpoints}/{name}")
+    directory = config.live_checkpoints
+    try:
+        for name in os.listdir(directory):
+            remove(f"{directory}/{name}")
+    except OSError:
+        return  # not there, or shut by the task
 
 
 def _kept(config: WorkerConfig, task_id: str) -> str:

@@ -40,9 +40,11 @@ class Disk(MemoryStore):
 class Desk:
     def __init__(self, disk: Disk) -> None:
         self.told: list[PoolEvent] = []
+        self.heard = asyncio.Event()
         self.complaints: list[AcodeError] = []
         events = Events()
         events.subscribe(self.told.append)
+        events.subscribe(lambda _event: self.heard.set())
         self.outbox = Outbox(disk, events, self.complaints.append, 0.0)
 
 
@@ -79,21 +81,32 @@ async def test_what_comes_while_the_disk_is_busy_waits_for_its_next_turn() -> No
     assert disk.waits == 2, "what came together waits together"
 
 
-async def test_with_a_pause_what_comes_soon_after_waits_together() -> None:
+async def test_with_a_pause_the_disk_is_asked_after_it_and_for_all() -> None:
     disk = Disk()
     disk.is_done.set()
     desk = Desk(disk)
     desk.outbox.pause = 3600.0
-    desk.outbox.put(notes(1))
-    await turns()
-    assert desk.told == notes(1), "the first is told at once"
-    for number in (2, 3):
+    for number in (1, 2, 3):
         desk.outbox.put(notes(number))
         await turns()
-    assert (desk.told, disk.waits) == (notes(1), 1)
+    assert (desk.told, disk.waits) == ([], 0)
     await desk.outbox.close()
     assert desk.told == notes(1, 2, 3)
-    assert disk.waits == 2
+    assert disk.waits == 1
+
+
+async def test_what_waits_for_the_end_of_a_pause_is_told_then() -> None:
+    disk = Disk()
+    disk.is_done.set()
+    desk = Desk(disk)
+    desk.outbox.pause = 0.001
+    for number in (1, 2):
+        desk.outbox.put(notes(number))
+        async with asyncio.timeout(10):
+            await desk.heard.wait()
+        desk.heard.clear()
+        assert (desk.told, disk.waits) == (notes(*range(1, number + 1)), number)
+    await desk.outbox.close()
 
 
 async def test_where_a_commit_is_final_it_is_told_at_once() -> None:

@@ -437,6 +437,24 @@ def test_a_cell_raises_what_its_function_raises_and_goes_on() -> None:
     cell.close()
 
 
+def test_what_has_a_lasting_effect_in_a_cell_is_done_once() -> None:
+    cell = Cell(lambda: None)
+    done: list[str] = []
+
+    def note(what: str) -> None:
+        if not done:
+            done.append("in vain")
+            raise OSError(what)
+        done.append(what)
+
+    with pytest.raises(OSError, match="first"):
+        cell.once(note, "first")
+    for what in ("first", "first", "second", "first"):
+        cell.once(note, what)
+    assert done == ["in vain", "first", "second"]
+    cell.close()
+
+
 def test_a_thread_that_was_spent_is_gone_and_the_cell_stays() -> None:
     cell = Cell(lambda: None)
     resident = cell.call(threading.get_native_id)

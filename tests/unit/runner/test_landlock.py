@@ -4,6 +4,7 @@ import ctypes
 import errno
 import os
 import socket
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Literal
 
 import pytest
 
-from acode.runner import landlock, namespaces
+from acode.runner import landlock, namespaces, seccomp
 from acode.runner.airlock import Airlock
 from acode.runner.cell import Cell
 from acode.runner.landlock import ALL_WRITES, READ, WRITE, Ruleset, missing
@@ -126,6 +127,48 @@ def test_who_spawns_through_an_airlock_stays_free(tmp_path: Path, cell: Cell) ->
     assert spawned(airlock, "cat /proc/$PPID/environ > /dev/null 2>&1") != 0
     airlock.reopen()
     airlock.close()
+
+
+def filters(thread: int | None = None) -> int:
+    """How many filters for system calls a thread of ours has."""
+    place = f"/proc/self/task/{thread or threading.get_native_id()}/status"
+    (line,) = (line for line in Path(place).read_text().splitlines() if "Seccomp_filters" in line)
+    return int(line.split()[1])
+
+
+@pytest.mark.skipif(not seccomp.works(), reason="no filter for this machine")
+def test_one_filter_holds_every_command_and_not_us(tmp_path: Path, cell: Cell) -> None:
+    ours = filters()
+    status = tmp_path / "status"
+    for level in ("write", "write", "strict"):  # other rules, the same cell
+        readable = ("/",) if level == "strict" else ()
+        confinement = Confinement(level=level, writable=(str(tmp_path),), readable=readable)
+        airlock = Airlock(confinement, cell)
+        for _ in range(2):
+            assert (
+                spawned(airlock, f"grep -E 'Seccomp|NoNewPrivs' /proc/self/status > {status}") == 0
+            )
+            found = dict(line.split(":") for line in status.read_text().splitlines())
+            held = 2 if level == "strict" else 1
+            assert int(found["Seccomp_filters"]) == ours + held
+            assert int(found["NoNewPrivs"]) == 1
+        airlock.reopen()
+        airlock.close()
+    assert filters() == ours
+    assert filters(cell.call(threading.get_native_id)) == ours + 2
+
+
+def test_a_filter_that_is_refused_keeps_every_command_from_starting(
+    tmp_path: Path, cell: Cell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(**_options: object) -> None:
+        raise OSError(errno.EACCES, "no filter")
+
+    monkeypatch.setattr(seccomp, "works", lambda: True)
+    monkeypatch.setattr(seccomp, "filter_calls", refuse)
+    for _ in range(2):
+        with pytest.raises(OSError, match="no filter"):
+            Airlock(Confinement(level="write", writable=(str(tmp_path),)), cell)
 
 
 class Watched(Cell):
