@@ -22,6 +22,8 @@ WORKERS = 100
 PRODUCERS = 100
 BATCH = 1_000
 QUEUE_SIZE = 1_000_000
+DISK_SECONDS = 2.0
+"""How long a peer that commits three times for a task may wait for the disk in a round."""
 
 Adding = Callable[[SqliteStore, int], Coroutine[None, None, None]]
 
@@ -34,8 +36,9 @@ def measure(shelf: Shelf, scale: Scale) -> Iterator[Line]:
         "batches of 1,000": _ours(shelf.directory, scale.tasks, _add_in_batches),
         "single adds": _ours(shelf.directory, scale.tasks, _add_one_by_one),
     }
+    few = _as_many_as_fit(shelf.directory, scale)
     for name, peer in (peers.DURABLE | peers.OTHERS).items():
-        tasks = scale.tasks if name == peers.BATCHED else scale.committed
+        tasks = scale.tasks if name == peers.BATCHED else few
         turns[name] = _theirs(shelf.directory, tasks, peer)
     turns["fsync"] = lambda: sync_seconds(shelf.directory)
     rates = Rounds(turns, scale.rounds)
@@ -45,6 +48,12 @@ def measure(shelf: Shelf, scale: Scale) -> Iterator[Line]:
             case = f"add, claim, complete ({ours})"
             yield at_least(case, Pair(rates, ours, name), goals.get(name))
     yield _fsync(rates)
+
+
+def _as_many_as_fit(directory: str, scale: Scale) -> int:
+    """Tasks for those that wait for the disk at every step: not so few that opening counts."""
+    wanted = int(DISK_SECONDS / (3 * sync_seconds(directory)))
+    return min(scale.tasks, max(scale.committed, wanted))
 
 
 def _fsync(rates: Rounds) -> Line:

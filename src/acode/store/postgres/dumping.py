@@ -63,15 +63,15 @@ def _array(values: list[Any]) -> tuple[bytes, int, int]:
     return head + (_texts(values) if kind == TEXTS else _numbers(values)), kind, BINARY
 
 
-def _texts(values: list[str | None]) -> bytes:
-    parts = []
-    for value in values:
-        if value is None:
-            parts.append(_NULL)
-        else:
-            data = value.encode()
-            parts += (_length(len(data)), data)
-    return b"".join(parts)
+def _texts(values: list[Any]) -> bytes:
+    if None in values:
+        return b"".join([_NULL if value is None else _text(value) for value in values])
+    return b"".join([_length(len(data)) + data for data in map(str.encode, values)])
+
+
+def _text(value: str) -> bytes:
+    data = value.encode()
+    return _length(len(data)) + data
 
 
 def _numbers(values: list[int | None]) -> bytes:

@@ -17,7 +17,7 @@ from psycopg import Connection, pq
 from psycopg.adapt import Transformer
 from psycopg.errors import error_from_result
 
-from acode.store.postgres.dumping import dumped
+from acode.store.postgres.dumping import BINARY, dumped
 from acode.store.sql.rows import Row
 
 PREPARED = 200
@@ -124,9 +124,9 @@ class Wire:
         values, types, formats = dumped(asked.given(parameters))
         name = self._name(asked.text, types) if self._prepares else None
         if name is None:
-            self._pg.send_query_params(asked.text, values, types, formats)
+            self._pg.send_query_params(asked.text, values, types, formats, BINARY)
         else:
-            self._pg.send_query_prepared(name, values, formats)
+            self._pg.send_query_prepared(name, values, formats, BINARY)
         answer = Answer(self)
         self._due.append(answer)
         return answer
