@@ -186,7 +186,7 @@ def stop_shared() -> None:
         _running.pop().remove()
 
 
-TABLES = ("tasks", "attempts", "history", "dependencies", "checkpoints", "dead_letter_queue",
+TABLES = ("tasks", "history", "dependencies", "checkpoints", "dead_letter_queue",
           "tallies", "flags", "archive", "hosts")  # fmt: skip
 _EMPTY = "".join(f"DELETE FROM acode.{table};" for table in TABLES) + "".join(
     f"ALTER SEQUENCE acode.{name} RESTART;"

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from acode.clock import ManualClock
+from acode.model.ending import Exited, TimedOut, Usage
 from acode.model.state import Status
 from acode.model.task import CancelWish
 from acode.model.verdict import Cancel
 from acode.store.base import TaskQuery
 from acode.store.sqlite import SqliteStore
 from acode.store.sqlite.connection import newest_version
-from tests.conformance.kit import PLENTY, World, assert_sound, at_once, report
+from tests.conformance.kit import FAILURE, PLENTY, TIMEOUT, World, assert_sound, at_once, report
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 LATER = 1_800_000_000_000
@@ -70,6 +71,11 @@ async def test_everything_in_it_can_be_read(world: World) -> None:
     (letter,) = await world.store.dead_letters()
     assert (letter.task_id, letter.attempt_count) == (ids["failed"], 2)
     assert letter.checkpoint == {"fetch": {"pages": 3}}
+    first, second = (await world.store.record(ids["failed"])).attempts
+    assert (first.number, first.error, first.ending) == (1, TIMEOUT, TimedOut(1.0))
+    assert (second.number, second.error, second.ending) == (2, FAILURE, Exited(0))
+    assert second.started_at <= (second.ended_at or 0)
+    assert second.usage == Usage(cpu_seconds=0.5, max_memory_bytes=1024)
     (wished,) = await world.store.wishes()
     assert wished.cancel is CancelWish.FORCE
     archived = await world.store.record(await world.store.resolve("01HF7YAT000000000000000001"))

@@ -51,7 +51,7 @@ def watched() -> Iterator[Watched]:
     at_once(one.store.close())
 
 
-BIG = ("tasks", "history", "attempts", "dependencies", "checkpoints", "archive")
+BIG = ("tasks", "history", "dependencies", "checkpoints", "archive")
 
 
 def assert_cheap(plans: list[str], *indexes: str) -> None:

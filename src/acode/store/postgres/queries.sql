@@ -55,9 +55,13 @@ SELECT 1 FROM acode.tasks WHERE id = ANY (%(ids)s::text[]) HAVING count(*) = car
 27416::bigint << 48;
 
 -- name: insert_history
-INSERT INTO acode.history (task, was, became, at, actor, reason)
+INSERT INTO acode.history (task, was, became, at, actor, reason, number, worker_id, host_id,
+                           started_at, ended_at, ending, error, usage)
 SELECT * FROM unnest(%(tasks)s::bigint[], %(was)s::text[], %(became)s::text[], %(at)s::bigint[],
-                     %(actors)s::text[], %(reasons)s::text[]);
+                     %(actors)s::text[], %(reasons)s::text[], %(numbers)s::integer[],
+                     %(workers)s::text[], %(hosts)s::text[], %(started)s::bigint[],
+                     %(ended)s::bigint[], %(endings)s::text[], %(errors)s::text[],
+                     %(usages)s::text[]);
 
 -- name: insert_dependencies
 INSERT INTO acode.dependencies (task, needs)
@@ -158,12 +162,6 @@ INSERT INTO acode.history (task, was, became, at, actor, reason)
 SELECT seq, 'pending', 'running', %(now)s, 'worker-' || worker_id, 'attempt ' || last_attempt
 FROM leased ORDER BY place;
 
--- name: insert_attempts
-INSERT INTO acode.attempts (task, number, worker_id, started_at, ended_at, ending, error, usage,
-                            host_id)
-SELECT * FROM unnest(%s::bigint[], %s::integer[], %s::text[], %s::bigint[], %s::bigint[], %s::text[],
-                     %s::text[], %s::text[], %s::text[]);
-
 -- name: steps_of
 SELECT task_id, step, value FROM acode.checkpoints
 WHERE task_id = ANY (%s::text[]);
@@ -210,14 +208,12 @@ WITH done AS (
     WHERE tasks.id = given.id AND tasks.token = given.token
     RETURNING place, tasks.id, seq, priority, last_attempt, worker_id, host_id, started_at,
               given.completed_at, ending, usage, actor),
-attempts AS (
-    INSERT INTO acode.attempts (task, number, worker_id, host_id, started_at, ended_at, ending,
-                                usage)
-    SELECT seq, last_attempt, worker_id, host_id, started_at, completed_at, ending, usage
-    FROM done),
 moves AS (
-    INSERT INTO acode.history (task, was, became, at, actor, reason)
-    SELECT seq, 'running', 'completed', {moment}, actor, 'completed' FROM done ORDER BY place),
+    INSERT INTO acode.history (task, was, became, at, actor, reason, number, worker_id, host_id,
+                               started_at, ended_at, ending, usage)
+    SELECT seq, 'running', 'completed', {moment}, actor, 'completed', last_attempt, worker_id,
+           host_id, started_at, completed_at, ending, usage
+    FROM done ORDER BY place),
 steps AS (DELETE FROM acode.checkpoints USING done WHERE checkpoints.task_id = done.id)
 SELECT id, seq, priority, true FROM done;
 
@@ -263,7 +259,7 @@ VALUES (%(task_id)s, %(step)s, %(value)s, %(now)s)
 ON CONFLICT (task_id, step) DO UPDATE SET value = excluded.value, saved_at = excluded.saved_at;
 
 -- name: first_failure
-SELECT min(ended_at) FROM acode.attempts WHERE task = %(seq)s AND error IS NOT NULL;
+SELECT min(ended_at) FROM acode.history WHERE task = %(seq)s AND error IS NOT NULL;
 
 -- name: insert_dead_letter
 INSERT INTO acode.dead_letter_queue (task_id, task_type, document_id, failure_reason, attempt_count,
@@ -298,7 +294,7 @@ LIMIT 2;
 
 -- name: attempts_of
 SELECT number, worker_id, started_at, ended_at, ending, error, usage, host_id
-FROM acode.attempts WHERE task = %(seq)s ORDER BY number;
+FROM acode.history WHERE task = %(seq)s AND number IS NOT NULL ORDER BY number;
 
 -- name: history_of
 SELECT seq, was, became, at, actor, reason FROM acode.history WHERE task = %(seq)s ORDER BY seq;
@@ -416,7 +412,6 @@ VALUES (%(id)s, %(status)s, %(completed_at)s, %(record)s);
 
 -- name: delete_tasks
 WITH gone AS (DELETE FROM acode.tasks WHERE id = ANY (%s::text[]) RETURNING seq, id),
-attempts AS (DELETE FROM acode.attempts USING gone WHERE attempts.task = gone.seq),
 history AS (DELETE FROM acode.history USING gone WHERE history.task = gone.seq),
 steps AS (DELETE FROM acode.checkpoints USING gone WHERE checkpoints.task_id = gone.id)
 DELETE FROM acode.dependencies USING gone
@@ -447,9 +442,6 @@ SELECT id FROM acode.tasks WHERE status = 'blocked' AND NOT EXISTS (
     WHERE dependencies.task = tasks.seq AND needed.status <> 'completed');
 
 -- name: orphans
-SELECT 'attempts' FROM acode.attempts
-WHERE NOT EXISTS (SELECT 1 FROM acode.tasks WHERE seq = attempts.task)
-UNION
 SELECT 'history' FROM acode.history
 WHERE NOT EXISTS (SELECT 1 FROM acode.tasks WHERE seq = history.task)
 UNION

@@ -22,7 +22,8 @@ DAY_MS = 86_400_000
 _RETURNING = {"tasks_with_ids"}
 """Set-based writes that do not begin with SELECT and answer all the same."""
 _COMPLETED = ("ids", "tokens", "ended", "results", "endings", "usages", "actors")
-_MOVES = ("tasks", "was", "became", "at", "actors", "reasons")
+_MOVE = ("tasks", "was", "became", "at", "actors", "reasons")
+_ATTEMPT = ("numbers", "workers", "hosts", "started", "ended", "endings", "errors", "usages")
 _RINGING = {"wish_end", "set_paused", "unset_paused"}
 
 
@@ -248,7 +249,7 @@ class PostgresTransaction(Transaction):
         self.rings = self.rings or any(move[2] == Status.PENDING for move in self._moves)
         columns = zip(*self._moves, strict=True)
         self._moves = []
-        return dict(zip(_MOVES, map(list, columns), strict=True))
+        return dict(zip((*_MOVE, *_ATTEMPT), map(list, columns), strict=True))
 
     def _tallied(self, changes: list[tuple[str, int, int]]) -> dict[str, Any]:
         """Of our own shard, in one order, so that nobody waits in a circle."""

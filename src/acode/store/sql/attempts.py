@@ -118,10 +118,9 @@ def _settle(tx: Transaction, reports: Sequence[Report]) -> Accepted:
 
 def _write(tx: Transaction, ended: list[_Ended]) -> None:
     tx.put("settle", [settled_row(one.row[SEQ], one.task) for one in ended])
-    tx.put("insert_attempts", [_attempt_row(one) for one in ended])
     for one in ended:
-        status = one.task.status
-        tx.note_move(one.row[SEQ], "running", status.value, one.report.actor, one.reason)
+        status, actor = one.task.status, one.report.actor
+        tx.note_move(one.row[SEQ], "running", status.value, actor, one.reason, _attempt_row(one))
         tx.count("running", status.value, one.row[LEVEL])
         if status is Status.FAILED:
             _bury(tx, one)
@@ -134,19 +133,19 @@ def _attempt_row(one: _Ended) -> Row:
     before, report = one.before, one.report
     failure = report.verdict.failure if isinstance(report.verdict, Fail | RetryAt) else None
     return (
-        one.row[SEQ],
         before.last_attempt,
         before.worker_id,
+        report.ran_on or before.host_id,
         before.started_at,
         report.ended_at,
         text(report.ending),
         text(failure),
         text(report.usage),
-        report.ran_on or before.host_id,
     )
 
 
 def _bury(tx: Transaction, one: _Ended) -> None:
+    tx.write_moves()  # this failure is one of them
     first = tx.value("first_failure", seq=one.row[SEQ]) or one.report.ended_at
     steps = steps_of(tx, [one.task.id]).get(one.task.id, {})
     letter = transitions.dead_letter(one.task, first, steps)

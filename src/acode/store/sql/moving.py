@@ -50,8 +50,12 @@ TABLES = (
         "seq id status priority kind workstream_id key created_at ready_at started_at completed_at "
         "attempt_count last_attempt worker_id host_id token cancel spec result error",
     ),
-    _table("attempts", 2, "task number worker_id host_id started_at ended_at ending error usage"),
-    _table("history", 1, "seq task was became at actor reason"),
+    _table(
+        "history",
+        1,
+        "seq task was became at actor reason number worker_id host_id started_at ended_at ending "
+        "error usage",
+    ),
     _table("dependencies", 2, "needs task"),
     _table("checkpoints", 2, "task_id step value saved_at"),
     _table(

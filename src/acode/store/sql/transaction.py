@@ -8,6 +8,8 @@ from acode.errors import StoreBusy
 from acode.model.state import Status
 from acode.store.sql.rows import Row
 
+NO_ATTEMPT: Row = (None,) * 8
+"""What a move says that ended none: number, worker, host, start, end, ending, error and usage."""
 _WAITING = (Status.PENDING.value, Status.BLOCKED.value)
 
 
@@ -131,12 +133,20 @@ class Transaction(ABC):
         if became is not None:
             self._tallies[became, level] = self._tallies.get((became, level), 0) + n
 
-    def note_move(self, seq: int, was: str | None, became: str, actor: str, reason: str) -> None:
-        """Note a line of a task's history."""
-        self._moves.append((seq, was, became, self.now, actor, reason))
+    def note_move(
+        self,
+        seq: int,
+        was: str | None,
+        became: str,
+        actor: str,
+        reason: str,
+        ended: Row = NO_ATTEMPT,
+    ) -> None:
+        """Note a line of a task's history, and the attempt that ended so."""
+        self._moves.append((seq, was, became, self.now, actor, reason, *ended))
 
     def note_moves(self, moves: Iterable[Row]) -> None:
-        """The same for many: sequence number, both statuses, moment, actor and reason of each."""
+        """The same for many: sequence number, both statuses, moment, actor, reason, attempt."""
         self._moves += moves
 
     def lease(self, leased: Sequence[Row]) -> None:
@@ -144,7 +154,10 @@ class Transaction(ABC):
         self.put("lease", leased)
         self.note_moves(
             [
-                (seq, "pending", "running", now, f"worker-{worker}", f"attempt {number}")
+                (
+                    *(seq, "pending", "running", now, f"worker-{worker}", f"attempt {number}"),
+                    *NO_ATTEMPT,
+                )
                 for seq, number, worker, now, _, _ in leased
             ]
         )
@@ -158,14 +171,11 @@ class Transaction(ABC):
         rows = self.put("complete", [one[:4] for one in given])
         found = {row[0]: row for row in rows}
         now = self.now
-        attempts = []
         for id_, _, ended_at, _, ending, usage, actor in given:
             if id_ in found:
-                _, seq, number, worker_id, started_at, _, host_id, _, _ = found[id_]
-                span = (seq, number, worker_id, started_at, ended_at)
-                attempts.append((*span, ending, None, usage, host_id))
-                self._moves.append((seq, "running", "completed", now, actor, "completed"))
-        self.put("insert_attempts", attempts)
+                _, seq, number, worker, started_at, _, host, _, _ = found[id_]
+                ended = (number, worker, host, started_at, ended_at, ending, None, usage)
+                self._moves.append((seq, "running", "completed", now, actor, "completed", *ended))
         self.among("forget_steps", [row[0] for row in rows if row[-2]])
         return [(row[0], row[1], row[5], row[-1]) for row in rows]
 

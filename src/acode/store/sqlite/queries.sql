@@ -12,7 +12,8 @@ INSERT INTO tasks (seq, id, status, priority, kind, workstream_id, key, created_
 VALUES {rows};
 
 -- name: insert_history
-INSERT INTO history (task, was, became, at, actor, reason)
+INSERT INTO history (task, was, became, at, actor, reason, number, worker_id, host_id, started_at,
+                     ended_at, ending, error, usage)
 VALUES {rows};
 
 -- name: insert_dependencies
@@ -105,10 +106,6 @@ UPDATE tasks SET status = 'running', token = ?5, worker_id = ?3, host_id = ?6, s
                  attempt_count = attempt_count + 1, last_attempt = ?2
 WHERE seq = ?1;
 
--- name: insert_attempts
-INSERT INTO attempts (task, number, worker_id, started_at, ended_at, ending, error, usage, host_id)
-VALUES {rows};
-
 -- name: steps_of
 SELECT task_id, step, value FROM checkpoints
 WHERE task_id IN (VALUES {rows});
@@ -181,7 +178,7 @@ INSERT INTO checkpoints (task_id, step, value, saved_at) VALUES (:task_id, :step
 ON CONFLICT (task_id, step) DO UPDATE SET value = excluded.value, saved_at = excluded.saved_at;
 
 -- name: first_failure
-SELECT min(ended_at) FROM attempts WHERE task = :seq AND error IS NOT NULL;
+SELECT min(ended_at) FROM history WHERE task = :seq AND error IS NOT NULL;
 
 -- name: insert_dead_letter
 INSERT INTO dead_letter_queue (task_id, task_type, document_id, failure_reason, attempt_count,
@@ -215,7 +212,7 @@ LIMIT 2;
 
 -- name: attempts_of
 SELECT number, worker_id, started_at, ended_at, ending, error, usage, host_id
-FROM attempts WHERE task = :seq ORDER BY number;
+FROM history WHERE task = :seq AND number IS NOT NULL ORDER BY number;
 
 -- name: history_of
 SELECT seq, was, became, at, actor, reason FROM history WHERE task = :seq ORDER BY seq;
