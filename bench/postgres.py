@@ -1,7 +1,8 @@
 """How quick is a queue in PostgreSQL beside Procrastinate and PgQueuer, on the same server?
 
 Claim and complete: two worker processes drain a queue that was filled and vacuumed beforehand, from
-the first task that begins until both are done. Latency: one worker process is idle, another process
+the first task that begins until both are done; each turn has a database of its own, because some
+keep what is done and others throw it away. Latency: one worker process is idle, another process
 submits. The server keeps what it acknowledges on disk.
 Claim cost: the time inside the server's transaction, without the commit, at growing sizes.
 """
@@ -66,7 +67,7 @@ def measure(_shelf: Shelf, scale: Scale) -> Iterator[Line]:
     try:
         url = server.database("bench")
         asyncio.run(_prepare(url))
-        yield from _rates(url, scale)
+        yield from _rates(server, scale)
         yield from _latencies(url, scale)
         yield from _claims(server, scale)
     finally:
@@ -132,11 +133,11 @@ FILLS: dict[str, Callable[[str, int], Any]] = {
 # Claim and complete.
 
 
-def _rates(url: str, scale: Scale) -> Iterator[Line]:
+def _rates(server: Server, scale: Scale) -> Iterator[Line]:
     tasks = max(LEAST_TASKS, scale.tasks)
 
     def turn(name: str) -> Callable[[], float]:
-        return lambda: _drain(name, url, tasks // SLOW if name == PROCRASTINATE else tasks)
+        return lambda: _drain(name, server, tasks // SLOW if name == PROCRASTINATE else tasks)
 
     rates = Rounds({name: turn(name) for name in NAMES}, scale.rounds)
     faster = max(NAMES[1:], key=rates.median)
@@ -146,8 +147,17 @@ def _rates(url: str, scale: Scale) -> Iterator[Line]:
         yield at_least(case, Pair(rates, OURS, name), goal)
 
 
-def _drain(name: str, url: str, tasks: int) -> float:
+def _drain(name: str, server: Server, tasks: int) -> float:
+    url = server.database("turn")
+    asyncio.run(_prepare(url))
     asyncio.run(FILLS[name](url, tasks))
+    try:
+        return _drained(name, url, tasks)
+    finally:
+        server.execute("DROP DATABASE turn WITH (FORCE)")
+
+
+def _drained(name: str, url: str, tasks: int) -> float:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("VACUUM ANALYZE")
     with ExitStack() as stack:

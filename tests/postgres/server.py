@@ -104,16 +104,18 @@ class Server:
         return self
 
     def _popen(self) -> subprocess.Popen[bytes]:
-        careless = [] if self._durable else ["-c", "fsync=off", "-c", "full_page_writes=off"]
+        careless = ["fsync=off", "full_page_writes=off", "shared_buffers=64MB"]
+        settings = [
+            "max_connections=200",
+            "dynamic_shared_memory_type=mmap",  # what a killed server leaves goes with its data
+            *([] if self._durable else careless),
+        ]
         log = (self.directory / "log").open("ab")
         with log:
             return subprocess.Popen(
                 [*self.within, str(self._programs / "postgres"), "-D", str(self.data),
                  "-k", str(self.directory), "-p", str(self.port), "-h", self.listen,
-                 "-c", "max_connections=200",
-                 # What a killed server leaves goes with its data.
-                 "-c", "dynamic_shared_memory_type=mmap",
-                 "-c", "shared_buffers=64MB", *careless],
+                 *(word for each in settings for word in ("-c", each))],
                 stdout=log, stderr=log, start_new_session=True, cwd="/",
                 **({} if self.within else self._as),
             )  # fmt: skip
