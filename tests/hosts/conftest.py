@@ -102,7 +102,7 @@ class Company:
     def __init__(self, network: Network, database: Database, name: str, root: Path) -> None:
         self.network = network
         self.database = database
-        self._name = name
+        self.name = name
         database.database(name)
         url = database.url_for_hosts(name)
         self.machines = {each: Machine(root / each, each, network, url) for each in NAMES}
@@ -114,7 +114,7 @@ class Company:
 
     def records(self, tasks: Iterable[str]) -> list[Record]:
         """Everything that the store knows of these tasks."""
-        store = PostgresStore.open(self.database.url(self._name), grouped=False)
+        store = PostgresStore.open(self.database.url(self.name), grouped=False)
         try:
             return [drive(store.record(task)) for task in tasks]
         finally:
@@ -125,7 +125,7 @@ class Company:
         (found,) = self.database.execute(
             "SELECT count(*) FROM acode.tasks "
             "WHERE status NOT IN ('completed', 'failed', 'cancelled')",
-            self._name,
+            self.name,
         )
         return int(found[0])
 
@@ -148,7 +148,7 @@ class Company:
             for machine in self.machines.values():
                 if machine.abandoned or machine.has_daemon():
                     stack.callback(machine.close)
-        self.database.execute(f"DROP DATABASE {self._name} WITH (FORCE)")
+        self.database.execute(f"DROP DATABASE {self.name} WITH (FORCE)")
 
 
 @pytest.fixture(scope="session")

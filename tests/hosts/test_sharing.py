@@ -1,6 +1,8 @@
 """Several machines have one queue: who works, where things are, and who can be asked."""
 
 import json
+from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 
@@ -153,3 +155,44 @@ class Clones:
 
     def head(self, machine: Machine) -> str:
         return git(machine.root, "rev-parse", "HEAD")
+
+
+CHECKPOINTED = (
+    'cat "$ACODE_CHECKPOINT" && exit; echo "from $ACODE_ATTEMPT" > "$ACODE_CHECKPOINT"; '
+    "trap 'exit 1' TERM; while :; do sleep 0.02; done"
+)
+"""The first attempt leaves something and goes on; the next one shows it and is done."""
+
+
+def kept(company: Company) -> list[object]:
+    """What the store has of checkpoints."""
+    return company.database.execute("SELECT step FROM acode.checkpoints", company.name)
+
+
+def checkpoints(machine: Machine, task: str) -> Iterable[Path]:
+    return (machine.agent / "run" / "tmp").glob(f"*/checkpoints/{task}")
+
+
+def test_a_checkpoint_goes_where_its_task_goes(company: Company) -> None:
+    company.start(company.mars, company.venus, count=1)
+    task = company.mars.add(CHECKPOINTED)
+    machine = company.place(task)
+    eventually(lambda: any(each.read_text() for each in checkpoints(machine, task)))
+    machine.stop("--force")
+    (other,) = {company.mars, company.venus} - {machine}
+    assert other.wait(task).code == 0
+    assert other.output(task).splitlines()[-1] == "from 1"
+    assert company.place(task) is other
+    assert not kept(company)
+
+
+def test_a_checkpoint_outlives_its_machine(company: Company) -> None:
+    company.start(company.mars, company.venus, count=1)
+    task = company.mars.add(CHECKPOINTED)
+    machine = company.place(task)
+    eventually(lambda: kept(company))
+    machine.kill_all()
+    (other,) = {company.mars, company.venus} - {machine}
+    assert other.wait(task).code == 0
+    assert company.place(task) is other
+    assert other.output(task).splitlines()[-1] == "from 1"

@@ -129,6 +129,21 @@ def test_an_interrupted_run_leaves_nothing_running_and_loses_nothing(
     assert len(pool_project.ask("task", "list")) == 3
 
 
+def test_a_run_that_is_interrupted_once_its_tasks_are_there_says_so(
+    pool_project: PoolProject,
+) -> None:
+    file = write(pool_project, [{"command": "true"}])
+    pool_project.prepare_fault("acode.cli.follow:Follower.__init__:before", "interrupt")
+    pool_project.arm()
+    done = pool_project.run("run", file, "--count", "1")
+    assert (done.code, pool_project.is_struck()) == (130, True)
+    assert "the same command goes on with them" in done.err
+    assert not pool_project.processes()
+    assert len(pool_project.ask("task", "list")) == 1
+    assert pool_project.run("run", file, "--count", "1").code == 0
+    assert len(pool_project.ask("task", "list")) == 1
+
+
 def test_a_hang_up_that_is_ignored_does_not_interrupt(
     pool_project: PoolProject, steps: Path
 ) -> None:

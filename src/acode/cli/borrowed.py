@@ -1,6 +1,8 @@
 """A pool for as long as a command needs one: the running one, or one of its own."""
 
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -41,15 +43,16 @@ class Interrupts:
         for each, handler in self._before.items():
             signal.signal(each, handler)
 
-    def hold(self) -> None:
+    @contextmanager
+    def held(self) -> Iterator[None]:
         """Wait with interrupts: something is done that must not be left half done."""
         self._held = True
-
-    def let(self) -> None:
-        """Interrupt now if somebody wanted to."""
-        self._held = False
-        if self._came:
-            raise KeyboardInterrupt
+        try:
+            yield
+        finally:
+            self._held = False
+            if self._came:
+                raise KeyboardInterrupt
 
     def ignore(self) -> None:
         """Whatever is done now is the end already."""
@@ -81,11 +84,8 @@ class Borrowed:
             self._note_size()
             return
         locate(self._context.app.settings.tools.required)
-        self._interrupts.hold()
-        try:
+        with self._interrupts.held():
             self._start()
-        finally:
-            self._interrupts.let()
 
     def _start(self) -> None:
         app, screen = self._context.app, self._context.screen

@@ -49,7 +49,8 @@ def run(context: Context) -> int:
         followed: Run | None = None
         try:
             pool.have()
-            followed = Run(context, batch, pool)
+            with interrupts.held():
+                followed = Run(context, batch, pool)
             followed.follow()
             pool.give_back(force=False)
         except KeyboardInterrupt:

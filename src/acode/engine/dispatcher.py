@@ -2,13 +2,16 @@
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import TypeVar
 
 from msgspec import convert
 from msgspec.structs import replace
 
 from acode.clock import Clock, iso, ticks
 from acode.engine.circuits import Circuits
+from acode.engine.luggage import Luggage
 from acode.engine.outbox import Outbox
 from acode.engine.pauses import Pauses
 from acode.engine.port import Assigner
@@ -23,7 +26,6 @@ from acode.model.task import CancelWish, Lease
 from acode.model.verdict import (
     Complete,
     Release,
-    Report,
     Verdict,
 )
 from acode.observe.events import Events
@@ -36,6 +38,8 @@ from acode.settings import Settings
 from acode.store.base import Circuit, Claim, Store, WholeKind
 from acode.worker.messages import Action, Control, Ended, Why
 from acode.worker.wire import FrameType
+
+T = TypeVar("T")
 
 SKEW_MS = 20
 """Clocks that differ by less are the same."""
@@ -57,8 +61,10 @@ class Dispatcher:
         pauses: Pauses | None = None,
         tenure: Tenure | None = None,
         store_clock: Clock | None = None,
+        luggage: Luggage | None = None,
     ) -> None:
         self._tenure = tenure or Tenure()
+        self._luggage = luggage
         self._store = store
         self._roster = roster
         self._orders = orders
@@ -199,6 +205,8 @@ class Dispatcher:
         if lease.task.spec.workstream_id is not None:
             self._affinity.remember(lease.task.spec.workstream_id, slot.id)
         self.circuits.started(lease.task.spec)
+        if self._luggage is not None:
+            self._luggage.bring(lease)
         slot.take(lease)
         slot.link.send(FrameType.TASK, lease.token, self._orders.assignment(lease))
         return True
@@ -315,17 +323,19 @@ class Dispatcher:
         verdict = decide(outcome, self._retry, self._clock.now(), random.random())  # noqa: S311 -- jitter
         report = report_of(lease, ended, verdict)
         try:
-            leases = await self._write(report, then)
+            if self._luggage is not None and not isinstance(verdict, Complete):
+                await self._insist(partial(self._luggage.keep, lease))
+            leases = await self._insist(partial(self._store.finish, report, then))
         except LeaseLost:
             return TaskRefused(lease.task.id, lease.worker_id), []
         self._note(lease, verdict)
         return event_of(lease, verdict, ended.ended_at), leases
 
-    async def _write(self, report: Report, then: Claim | None) -> list[Lease]:
+    async def _insist(self, write: Callable[[], Awaitable[T]]) -> T:
         """Write until it is on disk: an ending is never lost, however long a disk stays full."""
         while True:
             try:
-                leases = await self._store.finish(report, then)
+                done = await write()
             except LeaseLost:
                 raise
             except AcodeError as error:
@@ -333,7 +343,7 @@ class Dispatcher:
                 await asyncio.sleep(self._polling.poll_interval_ms / 1000)
             else:
                 self._trouble = None
-                return leases
+                return done
 
     def _note(self, lease: Lease, verdict: Verdict) -> None:
         failure = failure_of(verdict)

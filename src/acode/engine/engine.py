@@ -10,7 +10,8 @@ from acode.engine.bell import Bell, BellSocket
 from acode.engine.dispatcher import Dispatcher
 from acode.engine.harbour import Harbour
 from acode.engine.janitor import Janitor
-from acode.engine.membership import Membership
+from acode.engine.luggage import Luggage
+from acode.engine.membership import RENEWALS, Membership
 from acode.engine.monitor import Monitor
 from acode.engine.orders import Orders
 from acode.engine.pauses import Pauses
@@ -70,8 +71,10 @@ class Engine:
         orders = Orders(settings, project.root, environ, tenure)
         pauses = Pauses(clock, project.pauses_file)
         common = (self.store, self.roster, orders, settings, clock, events)
-        dispatcher = Dispatcher(*common, pauses, tenure, self.store.clock)
-        self.dispatcher = dispatcher
+        self._luggage = self._made_luggage(config, host, events)
+        self.dispatcher = dispatcher = Dispatcher(
+            *common, pauses, tenure, self.store.clock, self._luggage
+        )
         self._harbour = Harbour(settings, config, environ, self.roster, clock, events)
         self._supervisor = Supervisor(
             self.roster,
@@ -91,15 +94,8 @@ class Engine:
         self._sweeper = Sweeper(project, settings, events)
         self._supervisor.on_remains = self._sweeper.call
         janitor = Janitor(self.store, self.roster, project, settings, clock, events)
-        self.monitor = Monitor(
-            self.roster,
-            dispatcher,
-            orders,
-            pool_ceilings(settings),
-            project.agent_dir,
-            events,
-            self.bell,
-        )
+        watched = (self.roster, dispatcher, orders, pool_ceilings(settings))
+        self.monitor = Monitor(*watched, project.agent_dir, events, self.bell)
         self._bell_socket: BellSocket | None = None
         self.reporting = Reporting(
             project, settings, self.store, self.roster, dispatcher, clock, events
@@ -108,6 +104,13 @@ class Engine:
             self.store, host, tenure, self.roster, dispatcher, events, self.bell, self._published
         )
         self._services = self._made_services(janitor)
+
+    def _made_luggage(self, config: WorkerConfig, host: Host, events: Events) -> Luggage | None:
+        """Where others may go on with what was begun here."""
+        if not self._settings.store.is_shared:
+            return None
+        rest = self._settings.workers.lease_seconds / RENEWALS
+        return Luggage(self.store, self.roster, config, host.id, rest, events)
 
     def _made_services(self, janitor: Janitor) -> list[Service]:
         events = self.roster.events
@@ -120,6 +123,8 @@ class Engine:
             Service("janitor", janitor.tick, events),
             Service("sweeper", self._sweeper.tick, events, self._sweeper.bell),
         ]
+        if self._luggage is not None:
+            services.append(Service("luggage", self._luggage.tick, events))
         if self._settings.autoscale.enabled:
             services.append(Service("autoscaler", self.pool.autoscale, events))
         return services

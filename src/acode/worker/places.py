@@ -108,21 +108,21 @@ def checkpoint(task: Assignment, config: WorkerConfig) -> str:
 
     It lies where only the task of this worker may write; between attempts it is kept elsewhere.
     """
-    return f"{config.live_checkpoints}/{task.task_id}"
+    return live_checkpoint(config, task.task_id)
 
 
 def fetch_checkpoint(task: Assignment, config: WorkerConfig) -> None:
     """Bring what the attempt before has left."""
     with suppress(OSError):  # not there, or shut by the task
-        os.rename(_kept(config, task.task_id), checkpoint(task, config))
+        os.rename(kept_checkpoint(config, task.task_id), checkpoint(task, config))
 
 
 def keep_checkpoint(config: WorkerConfig, task_id: str) -> None:
     """Put what the attempt has left where the next one finds it, if it is a file."""
-    live = f"{config.live_checkpoints}/{task_id}"
+    live = live_checkpoint(config, task_id)
     with suppress(OSError):  # not there, or shut by the task
         if stat.S_ISREG(os.lstat(live).st_mode):
-            os.rename(live, _kept(config, task_id))
+            os.rename(live, kept_checkpoint(config, task_id))
 
 
 def drop_checkpoints(config: WorkerConfig) -> None:
@@ -135,7 +135,13 @@ def drop_checkpoints(config: WorkerConfig) -> None:
         return  # not there, or shut by the task
 
 
-def _kept(config: WorkerConfig, task_id: str) -> str:
+def live_checkpoint(config: WorkerConfig, task_id: str) -> str:
+    """Where the task of this worker has it."""
+    return f"{config.live_checkpoints}/{task_id}"
+
+
+def kept_checkpoint(config: WorkerConfig, task_id: str) -> str:
+    """Where it lies between attempts."""
     return f"{config.run_dir}/checkpoints/{task_id}"
 
 

@@ -1,7 +1,8 @@
 """Ends, delays or troubles a process of acode at a named step. Python reads it at every start.
 
 FAULT names a function and a moment (`module:Class.method:before|after`), the number of the call
-and what happens then. It happens once: to whoever burns the fuse.
+and what happens then. It happens once: to whoever burns the fuse. A command is struck only if FAULT
+names a module of the command line.
 LANDLOCK is how much of it the kernel seems to know.
 PATIENCE_OF_ORPHANS is how many seconds a worker waits for the next daemon.
 """
@@ -44,6 +45,8 @@ class Fault:
             return  # it has happened elsewhere
         if self.action == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
+        elif self.action == "interrupt":
+            signal.raise_signal(signal.SIGINT)
         elif self.action == "refuse":
             raise OSError(errno.EIO, "refused by a fault")
         else:
@@ -121,9 +124,11 @@ def change(name: str, how: Change) -> None:
 def main() -> None:
     if version := os.environ.get("LANDLOCK"):
         change("acode.runner.landlock", lambda module: setattr(module, "abi", lambda: int(version)))
-    if not {"acode.engine.daemon", "acode.worker.zygote"} & set(sys.orig_argv):
+    words = os.environ.get("FAULT", "")
+    is_command = not {"acode.engine.daemon", "acode.worker.zygote"} & set(sys.orig_argv)
+    if is_command != words.startswith("acode.cli."):
         return
-    if words := os.environ.get("FAULT"):
+    if words:
         fault = Fault(words, os.environ["FAULT_FUSE"])
         change(fault.module, fault)
     if seconds := os.environ.get("PATIENCE_OF_ORPHANS"):
