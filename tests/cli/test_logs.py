@@ -444,7 +444,7 @@ def test_a_reader_that_sleeps_does_not_hold_up_the_writer(project: Project, pool
         took = time.monotonic() - started
         process.kill()
     log.close()
-    assert took < 5
+    assert took < 60, "it waited for the reader"
 
 
 def test_a_terminal_that_follows_is_left_by_ctrl_c(project: Project, pool: Pool) -> None:

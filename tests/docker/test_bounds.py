@@ -15,7 +15,7 @@ from acode.runner.container.discovery import Engine
 from acode.runner.container.images import ImageUnavailable, ensure_image
 from acode.runner.container.stats import Meter
 from acode.settings import Settings
-from acode.worker.messages import WorkerConfig
+from acode.worker.config import WorkerConfig
 from tests.docker.project import DockerProject
 from tests.docker.test_images import Serve, serve
 

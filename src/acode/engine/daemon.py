@@ -38,7 +38,7 @@ from acode.runner.gaps import sandbox_gaps
 from acode.runner.identity import boot_id
 from acode.runner.tree import become_subreaper, reap_children
 from acode.settings.derived import usual_limits
-from acode.worker.messages import SandboxRules, WorkerConfig
+from acode.worker.config import SandboxRules, WorkerConfig
 
 
 class Daemon:

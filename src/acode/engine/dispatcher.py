@@ -4,14 +4,13 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import convert
 from msgspec.structs import replace
 
 from acode.clock import Clock, iso, ticks
 from acode.engine.circuits import Circuits
-from acode.engine.luggage import Luggage
 from acode.engine.outbox import Outbox
 from acode.engine.pauses import Pauses
 from acode.engine.port import Assigner
@@ -39,6 +38,9 @@ from acode.store.base import Circuit, Claim, Store, WholeKind
 from acode.worker.messages import Action, Control, Ended, Why
 from acode.worker.wire import FrameType
 
+if TYPE_CHECKING:
+    from acode.engine.luggage import Luggage
+
 T = TypeVar("T")
 
 SKEW_MS = 20
@@ -61,7 +63,7 @@ class Dispatcher:
         pauses: Pauses | None = None,
         tenure: Tenure | None = None,
         store_clock: Clock | None = None,
-        luggage: Luggage | None = None,
+        luggage: "Luggage | None" = None,
     ) -> None:
         self._tenure = tenure or Tenure()
         self._luggage = luggage

@@ -37,7 +37,7 @@ from acode.settings.derived import pool_ceilings
 from acode.store.base import Counts
 from acode.store.opening import open_store
 from acode.store.sql.store import SqlStore
-from acode.worker.messages import WorkerConfig
+from acode.worker.config import WorkerConfig
 
 TELLING_SECONDS = 0.02
 """Those who listen read files and feeds: they notice nothing, and the disk is asked less often,

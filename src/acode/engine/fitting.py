@@ -26,7 +26,7 @@ from acode.runner.container.owner import owner_of, user_for
 from acode.runner.container.plan import Ceiling, Mount, Plan
 from acode.runner.container.seat import Wanted, give
 from acode.settings.tree import Docker, Settings
-from acode.worker.messages import WorkerConfig
+from acode.worker.config import WorkerConfig
 from acode.workspace.repository import find_repository
 
 _IDENTITY_SECONDS = 5.0

@@ -13,7 +13,8 @@ from acode.model.task import Mode
 from acode.observe.events import Events
 from acode.runner.container.seat import Wanted
 from acode.settings import Settings
-from acode.worker.messages import Assignment, WorkerConfig
+from acode.worker.config import WorkerConfig
+from acode.worker.messages import Assignment
 from acode.worker.wire import FrameType
 
 if TYPE_CHECKING:

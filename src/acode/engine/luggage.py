@@ -17,7 +17,7 @@ from acode.model.event import PoolNote
 from acode.model.task import Lease
 from acode.observe.events import Events
 from acode.store.base import Store
-from acode.worker.messages import WorkerConfig
+from acode.worker.config import WorkerConfig
 from acode.worker.places import kept_checkpoint, live_checkpoint
 
 STEP = "ACODE_CHECKPOINT"

@@ -6,8 +6,8 @@ from contextlib import suppress
 import msgspec
 
 from acode.runner.cgroup import PREFIX, remove_groups
+from acode.worker.config import WorkerConfig
 from acode.worker.known import names
-from acode.worker.messages import WorkerConfig
 from acode.workspace.removal import remove
 from acode.workspace.state import FOLDER, directory_of
 

@@ -33,15 +33,9 @@ from acode.policy.restart import GiveUp, Restart, RestartAfter, after_crash, con
 from acode.runner.identity import is_alive
 from acode.runner.tree import kill_marked
 from acode.worker import spool
+from acode.worker.config import WorkerConfig
 from acode.worker.exits import ExitCode
-from acode.worker.messages import (
-    Action,
-    Control,
-    Exited,
-    Heartbeat,
-    Why,
-    WorkerConfig,
-)
+from acode.worker.messages import Action, Control, Exited, Heartbeat, Why
 from acode.worker.places import keep_checkpoint
 from acode.worker.wire import FrameType
 

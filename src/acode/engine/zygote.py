@@ -13,7 +13,8 @@ from acode.clock import Clock
 from acode.engine.link import Link
 from acode.errors import WorkerStartFailed
 from acode.ids import new_id
-from acode.worker.messages import Action, Control, Exited, Forked, WorkerConfig
+from acode.worker.config import WorkerConfig
+from acode.worker.messages import Action, Control, Exited, Forked
 from acode.worker.wire import Frame, FrameType, unpack
 
 FORK_SECONDS = 10.0

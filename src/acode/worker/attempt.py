@@ -28,11 +28,12 @@ from acode.runner.pipes import read_available
 from acode.runner.refusal import not_kept
 from acode.worker.bounds import Bounds
 from acode.worker.checks import Checks
+from acode.worker.config import WorkerConfig
 from acode.worker.course import Course
 from acode.worker.courses import course_of
 from acode.worker.hook import Hook, hook_of
 from acode.worker.loop import Loop
-from acode.worker.messages import Assignment, Ended, Exceeded, Why, WorkerConfig
+from acode.worker.messages import Assignment, Ended, Exceeded, Why
 from acode.worker.places import Shelves, drop_checkpoints, fetch_checkpoint, keep_checkpoint
 from acode.worker.reports import Kept, Refused
 from acode.worker.stewards import Stewards

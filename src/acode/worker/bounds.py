@@ -14,8 +14,8 @@ from acode.runner.cgroup import remove_groups
 from acode.runner.group import Counters, Group
 from acode.runner.limits import Inheritance, bind_for_good
 from acode.runner.sandbox import Confinement
+from acode.worker.config import WorkerConfig
 from acode.worker.confining import Confining
-from acode.worker.messages import WorkerConfig
 
 NOTHING = Counters(0, 0, 0)
 CLOSED_SECONDS = 0.01

@@ -13,7 +13,7 @@ from acode.runner.sandbox import (
     project_readable,
     readable_search_path,
 )
-from acode.worker.messages import WorkerConfig
+from acode.worker.config import WorkerConfig
 
 
 class Confining:

@@ -12,11 +12,12 @@ from acode.runner.container.seat import Seat, leave_order
 from acode.runner.container.told import Listening, kill_container
 from acode.runner.pipes import Pipes
 from acode.worker.bounds import Bounds
+from acode.worker.config import WorkerConfig
 from acode.worker.course import Listener
 from acode.worker.direct import Direct
 from acode.worker.inside import environment_inside, hand_over_places, reports_of
 from acode.worker.loop import Loop
-from acode.worker.messages import Assignment, WorkerConfig
+from acode.worker.messages import Assignment
 from acode.worker.places import Places, Shelves, checkpoint, environment
 from acode.worker.reports import Gone, Refused, Remark, Spent, Vanished
 

@@ -1,11 +1,12 @@
 """Which course an attempt takes."""
 
 from acode.worker.bounds import Bounds
+from acode.worker.config import WorkerConfig
 from acode.worker.course import Course, Listener
 from acode.worker.direct import Direct
 from acode.worker.guided import Guided
 from acode.worker.loop import Loop
-from acode.worker.messages import Assignment, WorkerConfig
+from acode.worker.messages import Assignment
 from acode.worker.places import Shelves
 from acode.worker.stewards import Stewards
 

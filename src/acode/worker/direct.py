@@ -13,8 +13,9 @@ from acode.runner.refusal import not_startable
 from acode.runner.sandbox import Confinement
 from acode.runner.tree import signal_below
 from acode.worker.bounds import Bounds
+from acode.worker.config import WorkerConfig
 from acode.worker.course import Listener
-from acode.worker.messages import Assignment, WorkerConfig
+from acode.worker.messages import Assignment
 from acode.worker.places import Places, Shelves, environment, final_artifacts, find_program
 from acode.worker.reports import Kept, Refused
 

@@ -21,6 +21,7 @@ from acode.runner.tree import become_subreaper, die_with_parent
 from acode.sockets import is_trusted
 from acode.worker.attempt import Attempt
 from acode.worker.bounds import Bounds
+from acode.worker.config import WorkerConfig
 from acode.worker.exits import ExitCode
 from acode.worker.known import known_workers
 from acode.worker.loop import Loop
@@ -35,7 +36,6 @@ from acode.worker.messages import (
     Note,
     Tenure,
     Why,
-    WorkerConfig,
 )
 from acode.worker.places import Shelves
 from acode.worker.spool import Spool

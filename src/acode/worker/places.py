@@ -7,7 +7,8 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from acode.runner.suite import Suite
-from acode.worker.messages import Assignment, WorkerConfig
+from acode.worker.config import WorkerConfig
+from acode.worker.messages import Assignment
 from acode.workspace.removal import remove
 
 

@@ -24,8 +24,8 @@ from acode.runner.process import fork_and_exec
 from acode.runner.refusal import not_startable
 from acode.runner.tree import become_subreaper, die_with_parent
 from acode.worker.bounds import Bounds
+from acode.worker.config import WorkerConfig
 from acode.worker.confining import Confining
-from acode.worker.messages import WorkerConfig
 from acode.worker.places import Places, checkpoint, environment, final_artifacts, find_program
 from acode.worker.reports import (
     Begin,

@@ -15,8 +15,8 @@ import msgspec
 from acode.clock import ticks
 from acode.runner.pipes import Pipes
 from acode.worker.bounds import Bounds
+from acode.worker.config import WorkerConfig
 from acode.worker.loop import Loop
-from acode.worker.messages import WorkerConfig
 from acode.worker.reports import Begin, Free, Report, ReportReader, send_begin
 from acode.worker.steward import be_steward
 from acode.worker.wire import BrokenFrame

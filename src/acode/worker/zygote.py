@@ -16,10 +16,11 @@ from acode.clock import SystemClock
 from acode.runner.identity import identify
 from acode.runner.tree import become_subreaper, die_with_parent, signal_below
 from acode.sockets import listen
+from acode.worker.config import WorkerConfig
 from acode.worker.exits import ExitCode
 from acode.worker.loop import Loop
 from acode.worker.main import work
-from acode.worker.messages import Control, Exited, Forked, WorkerConfig
+from acode.worker.messages import Control, Exited, Forked
 from acode.worker.wire import BrokenFrame, Frame, FrameReader, FrameType, pack, unpack
 
 

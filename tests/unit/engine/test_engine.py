@@ -37,7 +37,7 @@ from acode.observe.logread import read
 from acode.project import Project
 from acode.settings import Settings
 from acode.store.sqlite import SqliteStore
-from acode.worker.messages import WorkerConfig
+from acode.worker.config import WorkerConfig
 
 E = TypeVar("E", bound=PoolEvent)
 

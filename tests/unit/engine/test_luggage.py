@@ -17,7 +17,7 @@ from acode.model.verdict import Release
 from acode.observe.events import Events
 from acode.store.base import Claim
 from acode.store.memory import MemoryStore
-from acode.worker.messages import WorkerConfig
+from acode.worker.config import WorkerConfig
 from acode.worker.places import keep_checkpoint, kept_checkpoint, live_checkpoint
 from tests.conformance.kit import WORKER, report, submission
 

@@ -14,9 +14,10 @@ from acode.clock import SystemClock
 from acode.model.ending import Exited
 from acode.sockets import connect, listen
 from acode.worker import main, spool
+from acode.worker.config import WorkerConfig
 from acode.worker.exits import ExitCode
 from acode.worker.main import work
-from acode.worker.messages import Action, Assignment, Control, Ended, Heartbeat, WorkerConfig
+from acode.worker.messages import Action, Assignment, Control, Ended, Heartbeat
 from acode.worker.wire import Frame, FrameReader, FrameType, pack, unpack
 
 ID = "01HZZZZZZZZZZZZZZZZZZZZZZZ"

@@ -9,8 +9,8 @@ import pytest
 
 from acode.worker import stewards
 from acode.worker.bounds import Bounds
+from acode.worker.config import WorkerConfig
 from acode.worker.loop import Loop
-from acode.worker.messages import WorkerConfig
 from acode.worker.reports import Free, Remark, tell
 from acode.worker.stewards import Hand, Stewards
 
