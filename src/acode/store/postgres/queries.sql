@@ -55,6 +55,11 @@ SELECT 1 FROM acode.tasks WHERE id = ANY (%(ids)s::text[]) HAVING count(*) = car
 27416::bigint << 48;
 
 -- name: insert_history
+INSERT INTO acode.history (task, was, became, at, actor, reason)
+SELECT * FROM unnest(%(tasks)s::bigint[], %(was)s::text[], %(became)s::text[], %(at)s::bigint[],
+                     %(actors)s::text[], %(reasons)s::text[]);
+
+-- name: insert_ends
 INSERT INTO acode.history (task, was, became, at, actor, reason, number, worker_id, host_id,
                            started_at, ended_at, ending, error, usage)
 SELECT * FROM unnest(%(tasks)s::bigint[], %(was)s::text[], %(became)s::text[], %(at)s::bigint[],

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache, cached_property
+from itertools import zip_longest
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from acode.model.state import Status
 from acode.store.postgres.wire import Answer, Wire
 from acode.store.sql.queries import Queries
 from acode.store.sql.rows import Row
-from acode.store.sql.transaction import Transaction, filling
+from acode.store.sql.transaction import MOVE_COLUMNS, Transaction, filling
 
 QUERIES = Queries(os.path.join(os.path.dirname(__file__), "queries.sql"))
 NEAR, FAR = 16, 64
@@ -229,10 +230,13 @@ class PostgresTransaction(Transaction):
     def write_moves(self) -> None:
         """Write the noted lines of history."""
         if self._moves:
-            self._wire.execute(statement("insert_history"), self._noted_moves())
+            query = "insert_ends" if self._has_ends() else "insert_history"
+            self._wire.execute(statement(query), self._noted_moves())
 
     def bump(self, changes: list[tuple[str, int, int]]) -> None:
         """Change tallies, and write the moves that belong to that."""
+        if self._has_ends():
+            self.write_moves()
         if changes and self._moves:
             values = {**self._noted_moves(), **self._tallied(changes)}
             self._wire.execute(statement("moves_and_tallies"), values)
@@ -247,9 +251,13 @@ class PostgresTransaction(Transaction):
 
     def _noted_moves(self) -> dict[str, list[Any]]:
         self.rings = self.rings or any(move[2] == Status.PENDING for move in self._moves)
-        columns = zip(*self._moves, strict=True)
+        columns = zip_longest(*self._moves)
+        names = (*_MOVE, *_ATTEMPT) if self._has_ends() else _MOVE
         self._moves = []
-        return dict(zip((*_MOVE, *_ATTEMPT), map(list, columns), strict=True))
+        return dict(zip(names, map(list, columns), strict=True))
+
+    def _has_ends(self) -> bool:
+        return any(len(move) > MOVE_COLUMNS for move in self._moves)
 
     def _tallied(self, changes: list[tuple[str, int, int]]) -> dict[str, Any]:
         """Of our own shard, in one order, so that nobody waits in a circle."""

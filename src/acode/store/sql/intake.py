@@ -10,7 +10,7 @@ from acode.model.task import Submission, Task
 from acode.store.admission import Present, Standing, admit
 from acode.store.base import Added
 from acode.store.sql.rows import Row, sensible, text
-from acode.store.sql.transaction import NO_ATTEMPT, Transaction
+from acode.store.sql.transaction import Transaction
 
 _STANDINGS = {status: Standing(status) for status in Status}
 # Reading the value of a member takes as long as making a row of it.
@@ -109,7 +109,7 @@ class _Intake:
                     text(spec),
                 )
             )
-            self._moves.append((seq, None, status, self._now, actor, "added", *NO_ATTEMPT))
+            self._moves.append((seq, None, status, self._now, actor, "added"))
             if spec.dependencies:
                 self._need(seq, spec.dependencies)
 

@@ -2,14 +2,16 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 from acode.errors import StoreBusy
 from acode.model.state import Status
 from acode.store.sql.rows import Row
 
-NO_ATTEMPT: Row = (None,) * 8
-"""What a move says that ended none: number, worker, host, start, end, ending, error and usage."""
+MOVE_COLUMNS = 6
+"""Of a move that ends no attempt. One that does also tells its number, worker, host, start, end,
+ending, failure and usage."""
 _WAITING = (Status.PENDING.value, Status.BLOCKED.value)
 
 
@@ -140,7 +142,7 @@ class Transaction(ABC):
         became: str,
         actor: str,
         reason: str,
-        ended: Row = NO_ATTEMPT,
+        ended: Row = (),
     ) -> None:
         """Note a line of a task's history, and the attempt that ended so."""
         self._moves.append((seq, was, became, self.now, actor, reason, *ended))
@@ -154,10 +156,7 @@ class Transaction(ABC):
         self.put("lease", leased)
         self.note_moves(
             [
-                (
-                    *(seq, "pending", "running", now, f"worker-{worker}", f"attempt {number}"),
-                    *NO_ATTEMPT,
-                )
+                (seq, "pending", "running", now, f"worker-{worker}", f"attempt {number}")
                 for seq, number, worker, now, _, _ in leased
             ]
         )
@@ -189,7 +188,8 @@ class Transaction(ABC):
 
     def write_moves(self) -> None:
         """Write the noted lines of history, for whoever reads or removes them."""
-        self.put("insert_history", self._moves)
+        for columns, moves in groupby(self._moves, key=len):
+            self.put("insert_ends" if columns > MOVE_COLUMNS else "insert_history", list(moves))
         self._moves.clear()
 
     def settle(self) -> None:

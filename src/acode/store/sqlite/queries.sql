@@ -12,6 +12,10 @@ INSERT INTO tasks (seq, id, status, priority, kind, workstream_id, key, created_
 VALUES {rows};
 
 -- name: insert_history
+INSERT INTO history (task, was, became, at, actor, reason)
+VALUES {rows};
+
+-- name: insert_ends
 INSERT INTO history (task, was, became, at, actor, reason, number, worker_id, host_id, started_at,
                      ended_at, ending, error, usage)
 VALUES {rows};
