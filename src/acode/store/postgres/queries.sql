@@ -389,7 +389,8 @@ DELETE FROM acode.hosts WHERE id = %(id)s AND NOT EXISTS (
 SELECT host, joined_at, seen_at, lease_until, lost_at, pool FROM acode.hosts ORDER BY joined_at, id;
 
 -- name: wishes
-SELECT {columns} FROM acode.tasks WHERE cancel IS NOT NULL ORDER BY seq;
+SELECT {columns} FROM acode.tasks
+WHERE status = 'running' AND cancel IS NOT NULL ORDER BY seq;
 
 -- name: tallies
 SELECT status, priority, sum(n)::bigint FROM acode.tallies GROUP BY status, priority;

@@ -44,7 +44,6 @@ CREATE INDEX tasks_undone ON acode.tasks (status, seq)
 CREATE INDEX tasks_by_workstream ON acode.tasks (workstream_id, seq)
     WHERE workstream_id IS NOT NULL;
 CREATE UNIQUE INDEX tasks_by_key ON acode.tasks (key) WHERE key IS NOT NULL;
-CREATE INDEX tasks_to_cancel ON acode.tasks (seq) WHERE cancel IS NOT NULL;
 
 -- A move out of running is the end of an attempt, and tells of it; an attempt that runs is a part
 -- of its task's row. Nothing refers to a task by a foreign key: checking each row would cost more
