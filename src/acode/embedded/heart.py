@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from acode.clock import Clock, Deadline, ticks
-from acode.embedded.company import LEASE_SECONDS, Company, stranger
 from acode.embedded.crew import Crew
 from acode.embedded.handle import Fate, Waiters, fate_of
 from acode.embedded.hooks import Hooks
@@ -22,7 +22,6 @@ from acode.engine.bell import Bell
 from acode.engine.dispatcher import Dispatcher
 from acode.engine.roster import Roster
 from acode.engine.service import Service
-from acode.engine.tenure import Tenure
 from acode.errors import DrainTimeout, IllegalMove, TaskNotFound
 from acode.model.event import (
     PoolEvent,
@@ -36,6 +35,9 @@ from acode.model.state import FINISHED, Status
 from acode.observe.events import Events
 from acode.policy.health import Watch, is_hung, look
 from acode.store.base import Added, Store
+
+if TYPE_CHECKING:
+    from acode.embedded.company import Company
 
 DAY_MS = 86_400_000
 TIDY_SECONDS = 600.0
@@ -51,6 +53,7 @@ class Heart:
     def __init__(self, wanted: Wanted, clock: Clock) -> None:
         self._wanted = wanted
         self._clock = clock
+        self._settings = wanted.settings
         self._events = Events()
         self._statistics = Statistics()
         self._runs = 0
@@ -85,7 +88,7 @@ class Heart:
         if self._company is None:
             await self._recover()
         else:
-            await self._company.join()
+            await self._company.join(self.dispatcher)
         counts = await self.store.counts()
         self._statistics.waits(counts.waiting)
         self._events.subscribe(self._on_end, TaskEnded)
@@ -111,21 +114,17 @@ class Heart:
 
     def _build(self) -> None:
         self._roster = Roster(self._events)
-        host = stranger(self._clock)
-        tenure = Tenure(host.id, LEASE_SECONDS) if self._opened.shared else Tenure()
+        self._company = self._make_company() if self._opened.shared else None
         self.dispatcher = Dispatcher(
             self.store,
             self._roster,
             Calls(self._wanted.task_timeout),
-            self._wanted.settings,
+            self._settings,
             self._clock,
             self._events,
-            tenure=tenure,
+            tenure=self._company.tenure if self._company else None,
             store_clock=self._opened.clock,
         )
-        if self._opened.shared:
-            parts = (self._roster, self.dispatcher, self._events, self.bell, self.waiters)
-            self._company = Company(self.store, host, tenure, *parts)
         self.crew = Crew(
             self.store,
             self._roster,
@@ -142,6 +141,13 @@ class Heart:
             Service("health", self._watch_health, self._events),
             Service("janitor", self._tidy, self._events),
         ]
+
+    def _make_company(self) -> "Company":
+        # Most pools have their store to themselves, and need nothing that a host needs.
+        from acode.embedded.company import Company
+
+        parts = (self._roster, self._events, self.bell, self.waiters)
+        return Company(self.store, self._clock, *parts)
 
     async def _recover(self) -> None:
         """Whatever is leased was with a program that has died: the lock says so."""

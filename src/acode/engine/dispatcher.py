@@ -1,7 +1,6 @@
 """From the queue to the workers and back: claims, assignments, verdicts."""
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -47,6 +46,13 @@ SKEW_MS = 20
 """Clocks that differ by less are the same."""
 SETBACK_SECONDS = 5.0
 """How long the pool rests when the machine could not start a command."""
+
+
+def _draw() -> float:
+    # Loaded by the first failure: whoever has it loaded pays for it again at every fork.
+    import random
+
+    return random.random()  # noqa: S311 -- jitter
 
 
 class Dispatcher:
@@ -322,7 +328,7 @@ class Dispatcher:
     ) -> tuple[PoolEvent, list[Lease]]:
         """Write the end and claim what is next; what is to be told when it is on disk."""
         outcome = outcome_of(lease, ended, self._tasks.retry_limit, crashes)
-        verdict = decide(outcome, self._retry, self._clock.now(), random.random())  # noqa: S311 -- jitter
+        verdict = decide(outcome, self._retry, self._clock.now(), _draw)
         report = report_of(lease, ended, verdict)
         try:
             if self._luggage is not None and not isinstance(verdict, Complete):
