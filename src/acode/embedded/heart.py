@@ -14,7 +14,7 @@ from acode.embedded.process import ProcessWorker
 from acode.embedded.request import Calls
 from acode.embedded.staff import InlineStaff, ProcessStaff, Staff
 from acode.embedded.statistics import PoolStats, Statistics, mean_ms
-from acode.embedded.storage import Opened, load_store, open_store
+from acode.embedded.storage import is_in_memory, load_store, open_store
 from acode.embedded.stream import Stream
 from acode.embedded.wanted import Wanted
 from acode.embedded.watchdog import Watchdog
@@ -77,14 +77,16 @@ class Heart:
     async def start(self) -> None:
         """The template first, then the store, then what an earlier run left, then work."""
         load_store(self._wanted.store)
-        await self._staff.open()
-        try:
-            self._opened = self._open()
-        except BaseException:
-            await self._staff.close()
-            raise
-        self.store = self._opened.store
-        self._build()
+        if is_in_memory(self._wanted.store):
+            self._build()  # holds nothing that a template must not have, and is shared with it
+            await self._staff.open()
+        else:
+            await self._staff.open()
+            try:
+                self._build()
+            except BaseException:
+                await self._staff.close()
+                raise
         if self._company is None:
             await self._recover()
         else:
@@ -108,11 +110,10 @@ class Heart:
         note = f"a handler, or the program itself, blocked the event loop for {seconds:g} s"
         self._events.emit(PoolNote("error", f"{note} or longer"))
 
-    def _open(self) -> Opened:
-        ageing_ms = round(self._wanted.ageing_minutes * MINUTE_MS)
-        return open_store(self._wanted.store, self._clock, ageing_ms)
-
     def _build(self) -> None:
+        ageing_ms = round(self._wanted.ageing_minutes * MINUTE_MS)
+        self._opened = open_store(self._wanted.store, self._clock, ageing_ms)
+        self.store = self._opened.store
         self._roster = Roster(self._events)
         self._company = self._make_company() if self._opened.shared else None
         self.dispatcher = Dispatcher(
