@@ -8,7 +8,7 @@ from acode.clock import Clock, Deadline, ticks
 from acode.embedded.crew import Crew
 from acode.embedded.handle import Fate, Waiters, fate_of
 from acode.embedded.hooks import Hooks
-from acode.embedded.notes import is_noted, log
+from acode.embedded.notes import Notes
 from acode.embedded.order import Interruption, Order
 from acode.embedded.process import ProcessWorker
 from acode.embedded.request import Calls
@@ -60,7 +60,8 @@ class Heart:
         self._watch: Watch | None = None
         self.bell = Bell()
         self.waiters = Waiters()
-        self.stream = Stream(clock)
+        self.stream = Stream(clock, self._events)
+        self._notes = Notes(self._events)
         self._staff = self._make_staff()
         self._services: list[Service] = []
         self._watchdog: Watchdog | None = None
@@ -94,7 +95,7 @@ class Heart:
         counts = await self.store.counts()
         self._statistics.waits(counts.waiting)
         self._events.subscribe(self._on_end, TaskEnded)
-        self._events.subscribe(self._on_event, wants=self._is_watched)
+        self._notes.look()
         try:
             self._staff.begun = self._opened.begun
             await self._staff.hire(self.crew, self._wanted.workers)
@@ -223,14 +224,6 @@ class Heart:
 
     # Hearing.
 
-    def _is_watched(self, kind: type[PoolEvent]) -> bool:
-        return self.stream.is_read or is_noted(kind)
-
-    def _on_event(self, event: PoolEvent) -> None:
-        if self.stream.is_read:
-            self.stream.tell(event)
-        log(event)
-
     def _on_end(self, event: PoolEvent) -> None:
         if not isinstance(event, TaskEnded):
             return
@@ -269,6 +262,7 @@ class Heart:
 
     def expect(self) -> None:
         """Tasks are coming: whoever is free looks, and may claim in the commit that stores them."""
+        self._notes.look()
         if any(slot.is_free for slot in self._roster):
             self.bell.ring()
 

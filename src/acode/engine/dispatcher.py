@@ -15,7 +15,7 @@ from acode.engine.pauses import Pauses
 from acode.engine.port import Assigner
 from acode.engine.roster import Roster, Slot
 from acode.engine.tenure import Tenure
-from acode.engine.verdicts import ended_as, event_of, failure_of, outcome_of, report_of
+from acode.engine.verdicts import ended_as, event_of, outcome_of, report_of
 from acode.errors import AcodeError, LeaseLost
 from acode.model.ending import Lost, Released
 from acode.model.event import PoolEvent, PoolNote, TaskAssigned, TaskRefused
@@ -171,11 +171,11 @@ class Dispatcher:
         # The assignment may run in the store's thread. So what it looks at is copied, but for the
         # affinities: there may be many, and it only looks some of them up.
         allowances, host_id = self.circuits.allowances(), self._tenure.host_id
-        closed = [circuit for circuit, allowed in allowances.items() if allowed <= 0]
-        held: list[Circuit | WholeKind] = [*closed, *self.pauses.held()]
-        if len(slots) == 1 and not allowances:
-            only = [slots[0].id]
-            return Claim(1, lambda _tasks: only, held, host_id)
+        held: list[Circuit | WholeKind] = [*self.pauses.held()]
+        if allowances:
+            held += [circuit for circuit, allowed in allowances.items() if allowed <= 0]
+        elif len(slots) == 1:
+            return Claim(1, slots[0].alone, held, host_id)
         idle = [IdleWorker(slot.id, slot.load, slot.last_used) for slot in slots]
         return Claim(
             len(slots),
@@ -189,7 +189,7 @@ class Dispatcher:
 
         A task that has one try only must not have another one because a power cut undid its claim.
         """
-        if [lease for lease in leases if self._retries(lease) == 0]:
+        if self._store.settles_later and [one for one in leases if self._retries(one) == 0]:
             await self.outbox.settled()
         told: list[PoolEvent] = []
         for lease in leases:
@@ -354,7 +354,7 @@ class Dispatcher:
                 return done
 
     def _note(self, lease: Lease, verdict: Verdict) -> None:
-        failure = failure_of(verdict)
+        failure = verdict.failure
         completed = isinstance(verdict, Complete)
         self.circuits.ended(lease.task.spec, failure, completed=completed)
         slot = self._roster.get(lease.worker_id)

@@ -1,6 +1,6 @@
 """The workers of the pool, and what the daemon knows of each."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from acode.clock import ticks
@@ -8,7 +8,7 @@ from acode.engine.port import Port
 from acode.errors import IllegalMove
 from acode.model.event import WorkerStatusChanged
 from acode.model.state import WORKER_MOVES, WorkerStatus
-from acode.model.task import CancelWish, Lease, Mode
+from acode.model.task import CancelWish, Lease, Mode, Task
 from acode.model.worker import ProcessIdentity, Worker
 from acode.observe.events import Events
 
@@ -60,6 +60,11 @@ class Slot:
         self.restarts = 0
         self.recent_restarts = 0
         self._events = events
+        self._alone = [worker_id]
+
+    def alone(self, _tasks: Sequence[Task]) -> list[str]:
+        """The assignment of a claim for nobody but this worker."""
+        return self._alone
 
     def heard(self, now: int) -> None:
         """It has given a sign of life."""

@@ -4,7 +4,6 @@ from typing import assert_never
 
 from acode.model.ending import Ending, Exited
 from acode.model.event import TaskEnded
-from acode.model.failure import Failure
 from acode.model.state import Status
 from acode.model.task import Lease, Result
 from acode.model.verdict import Cancel, Complete, Fail, Release, Report, RetryAt, Verdict
@@ -61,12 +60,7 @@ def event_of(lease: Lease, verdict: Verdict, ended_at: int) -> TaskEnded:
     task, counts = lease.task, not isinstance(verdict, Release)
     took = max(0, ended_at - (task.started_at or ended_at))
     told = (task.id, lease.worker_id, lease.number, status, reason, task.spec.kind)
-    return TaskEnded(*told, took, counts, failure=failure_of(verdict), result=verdict.result)
-
-
-def failure_of(verdict: Verdict) -> Failure | None:
-    """What went wrong, if anything did."""
-    return verdict.failure if isinstance(verdict, Fail | RetryAt) else None
+    return TaskEnded(*told, took, counts, failure=verdict.failure, result=verdict.result)
 
 
 def _fate(verdict: Verdict) -> tuple[Status, str]:

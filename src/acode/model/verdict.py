@@ -1,5 +1,7 @@
 """What becomes of a task after an attempt: decided by policy, written by the store."""
 
+from typing import ClassVar
+
 import msgspec
 
 from acode.model.ending import Ending, Usage
@@ -10,6 +12,7 @@ from acode.model.task import Result
 class Complete(msgspec.Struct, frozen=True, gc=False, tag="complete"):
     """It is done."""
 
+    failure: ClassVar[None] = None
     result: Result = Result()
 
 
@@ -33,6 +36,7 @@ class RetryAt(msgspec.Struct, frozen=True, gc=False, tag="retryAt"):
 class Cancel(msgspec.Struct, frozen=True, gc=False, tag="cancel"):
     """A user wanted its end."""
 
+    failure: ClassVar[None] = None
     reason: str = "cancelled"
     result: Result = Result()
 
@@ -40,11 +44,13 @@ class Cancel(msgspec.Struct, frozen=True, gc=False, tag="cancel"):
 class Release(msgspec.Struct, frozen=True, gc=False, tag="release"):
     """It goes back to the queue as if the attempt had not been."""
 
+    failure: ClassVar[None] = None
     reason: str
     result: Result = Result()
 
 
 Verdict = Complete | Fail | RetryAt | Cancel | Release
+"""Each has a `failure`: what went wrong, None if nothing did."""
 
 
 class Report(msgspec.Struct, frozen=True, gc=False, kw_only=True):

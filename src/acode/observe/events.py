@@ -6,16 +6,12 @@ from typing import NamedTuple
 from acode.model.event import PoolEvent
 
 Listener = Callable[[PoolEvent], None]
-Wants = Callable[[type[PoolEvent]], bool]
-"""Whether somebody wants to hear of this kind at the moment."""
 
 
 class _Subscription(NamedTuple):
     listener: Listener
     kinds: tuple[type[PoolEvent], ...]
     """Empty: all."""
-    wants: Wants | None
-    """Asked each time; None is always."""
 
 
 class Events:
@@ -23,38 +19,33 @@ class Events:
 
     def __init__(self) -> None:
         self._subscriptions: list[_Subscription] = []
-        self._hearers: dict[type[PoolEvent], tuple[_Subscription, ...]] = {}
+        self._hearers: dict[type[PoolEvent], tuple[Listener, ...]] = {}
 
-    def subscribe(
-        self, listener: Listener, *kinds: type[PoolEvent], wants: Wants | None = None
-    ) -> None:
+    def subscribe(self, listener: Listener, *kinds: type[PoolEvent]) -> None:
         """Hear every event from now on, or every one of these kinds."""
-        self._subscriptions.append(_Subscription(listener, kinds, wants))
+        self._subscriptions.append(_Subscription(listener, kinds))
+        self._hearers.clear()
+
+    def unsubscribe(self, listener: Listener) -> None:
+        """Hear nothing any more."""
+        self._subscriptions = [one for one in self._subscriptions if one.listener != listener]
         self._hearers.clear()
 
     def is_heard(self, kind: type[PoolEvent]) -> bool:
         """Whether anybody would hear it: what happens all the time is not stated for nobody."""
-        hearers = self._heard_by(kind)
-        return bool([one for one in hearers if one.wants is None or one.wants(kind)])
+        return bool(self._heard_by(kind))
 
     def emit(self, event: PoolEvent) -> None:
         """State a fact."""
-        kind = type(event)
-        for one in self._heard_by(kind):
+        for listener in self._heard_by(type(event)):
             try:
-                if one.wants is None or one.wants(kind):
-                    one.listener(event)
+                listener(event)
             except Exception:
-                self._forget(one)
+                self.unsubscribe(listener)
 
-    def _heard_by(self, kind: type[PoolEvent]) -> tuple[_Subscription, ...]:
+    def _heard_by(self, kind: type[PoolEvent]) -> tuple[Listener, ...]:
         hearers = self._hearers.get(kind)
         if hearers is None:
             fitting = [one for one in self._subscriptions if not one.kinds or kind in one.kinds]
-            hearers = self._hearers[kind] = tuple(fitting)
+            hearers = self._hearers[kind] = tuple(one.listener for one in fitting)
         return hearers
-
-    def _forget(self, subscription: _Subscription) -> None:
-        if subscription in self._subscriptions:
-            self._subscriptions.remove(subscription)
-            self._hearers.clear()

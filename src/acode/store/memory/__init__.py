@@ -98,12 +98,11 @@ class MemoryStore(Shelf):
     async def claim(self, wanted: Claim) -> list[Lease]:
         """Lease the most urgent ready tasks."""
         self._check_open()
-        return self._claim(wanted)
+        return self._claim(wanted, self._clock.now())
 
-    def _claim(self, wanted: Claim) -> list[Lease]:
+    def _claim(self, wanted: Claim, now: int) -> list[Lease]:
         if self._paused_by is not None or wanted.limit <= 0:
             return []
-        now = self._clock.now()
         entries = self._ready.first(wanted.limit, wanted.held, now)
         if not entries:
             return []
@@ -131,13 +130,14 @@ class MemoryStore(Shelf):
         entry.attempts = (*before, ended(last, report))
         entry.token = None
         self._wished.discard(report.task_id)
-        self._move(entry, step, report.actor, self._clock.now())
+        now = self._clock.now()
+        self._move(entry, step, report.actor, now)
         if step.task.status is Status.FAILED:
             self._bury(entry)
         elif step.task.status is Status.COMPLETED:
             entry.steps = None
             self._unblock(entry)
-        return self._claim(then) if then is not None else []
+        return self._claim(then, now) if then is not None else []
 
     def _bury(self, entry: Entry) -> None:
         failures = [a.ended_at for a in entry.attempts if a.error and a.ended_at is not None]
