@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import logging
 import subprocess
 import sys
 import tracemalloc
@@ -107,6 +108,35 @@ async def test_events_tell_everything_and_end_with_the_pool(bench: Bench) -> Non
     assert end.payload["error"]["category"] == "permanent"
     assert [event.seq for event in told] == sorted(event.seq for event in told)
     assert len([event async for event in other]) == len(told)
+
+
+async def test_what_happens_all_the_time_is_logged_while_somebody_debugs(
+    inline: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    def lines(task_id: str) -> int:
+        return sum(task_id in message for message in caplog.messages)
+
+    async with inline.pool() as pool:
+        told = []
+        for level in (logging.INFO, logging.DEBUG, logging.INFO):
+            caplog.set_level(level, "acode.pool")
+            handle = await pool.submit(nothing)
+            await handle.result()
+            told.append(lines(handle.id))
+    assert told[0] == told[2] == 0
+    assert told[1] > 1
+
+
+async def test_whoever_comes_back_reads_only_what_happens_then(inline: Bench) -> None:
+    async with inline.pool() as pool:
+        for _ in range(2):
+            reader = pool.events()
+            handle = await pool.submit(nothing)
+            await handle.result()
+            event = await anext(reader)
+            assert (event.type, event.payload["taskId"]) == ("task.added", handle.id)
+            await reader.aclose()  # type: ignore[attr-defined]  # it is more than it promises
+            await (await pool.submit(nothing)).result()
 
 
 async def test_a_finished_task_costs_no_memory(inline: Bench) -> None:

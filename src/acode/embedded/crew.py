@@ -219,7 +219,8 @@ class Crew:
             value=value,
         )
         self.errands.run(self._finish(order.slot, ended))
-        self._deal()
+        if self._hand:
+            self._deal()
 
     async def _finish(self, slot: Slot, ended: Ended) -> None:
         await self._dispatcher.ended(slot, ended)

@@ -2,8 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 
 from msgspec import convert
 from msgspec.structs import replace
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from acode.engine.luggage import Luggage
 
 T = TypeVar("T")
+Words = TypeVarTuple("Words")
 
 SKEW_MS = 20
 """Clocks that differ by less are the same."""
@@ -332,18 +332,18 @@ class Dispatcher:
         report = report_of(lease, ended, verdict)
         try:
             if self._luggage is not None and not isinstance(verdict, Complete):
-                await self._insist(partial(self._luggage.keep, lease))
-            leases = await self._insist(partial(self._store.finish, report, then))
+                await self._insist(self._luggage.keep, lease)
+            leases = await self._insist(self._store.finish, report, then)
         except LeaseLost:
             return TaskRefused(lease.task.id, lease.worker_id), []
         self._note(lease, verdict)
         return event_of(lease, verdict, ended.ended_at), leases
 
-    async def _insist(self, write: Callable[[], Awaitable[T]]) -> T:
+    async def _insist(self, write: Callable[[*Words], Awaitable[T]], *words: *Words) -> T:
         """Write until it is on disk: an ending is never lost, however long a disk stays full."""
         while True:
             try:
-                done = await write()
+                done = await write(*words)
             except LeaseLost:
                 raise
             except AcodeError as error:

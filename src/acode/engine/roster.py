@@ -15,6 +15,7 @@ from acode.observe.events import Events
 if TYPE_CHECKING:
     from acode.runner.container.stats import Used
 
+FIT = frozenset({WorkerStatus.IDLE, WorkerStatus.BUSY})
 LIVE = frozenset({WorkerStatus.IDLE, WorkerStatus.BUSY, WorkerStatus.ERROR})
 
 
@@ -91,7 +92,7 @@ class Slot:
     @property
     def can_take(self) -> bool:
         """Whether it is fit for the task that was claimed for it."""
-        return self.lease is None and self.status in (WorkerStatus.IDLE, WorkerStatus.BUSY)
+        return self.lease is None and self.status in FIT
 
     def take(self, lease: Lease) -> None:
         """Begin a task, the first one or the next."""

@@ -33,19 +33,20 @@ class Events:
 
     def is_heard(self, kind: type[PoolEvent]) -> bool:
         """Whether anybody would hear it: what happens all the time is not stated for nobody."""
-        return bool(self._heard_by(kind))
+        hearers = self._hearers.get(kind)
+        return bool(self._find_hearers(kind) if hearers is None else hearers)
 
     def emit(self, event: PoolEvent) -> None:
         """State a fact."""
-        for listener in self._heard_by(type(event)):
+        kind = type(event)
+        hearers = self._hearers.get(kind)
+        for listener in self._find_hearers(kind) if hearers is None else hearers:
             try:
                 listener(event)
             except Exception:
                 self.unsubscribe(listener)
 
-    def _heard_by(self, kind: type[PoolEvent]) -> tuple[Listener, ...]:
-        hearers = self._hearers.get(kind)
-        if hearers is None:
-            fitting = [one for one in self._subscriptions if not one.kinds or kind in one.kinds]
-            hearers = self._hearers[kind] = tuple(one.listener for one in fitting)
+    def _find_hearers(self, kind: type[PoolEvent]) -> tuple[Listener, ...]:
+        fitting = [one for one in self._subscriptions if not one.kinds or kind in one.kinds]
+        hearers = self._hearers[kind] = tuple(one.listener for one in fitting)
         return hearers
