@@ -246,28 +246,27 @@ class MemoryStore(Shelf):
         self._counts[was][entry.level] -= 1
         self._counts[task.status][entry.level] += 1
         self._note(entry, was, step.reason, actor, now)
+        if self._keep is not None and task.status in DONE:
+            self._finished.append(task.id)
+            if len(self._finished) > self._keep:
+                self._forget(self._finished.popleft(), now)
         return task
 
     def _note(self, entry: Entry, was: Status | None, reason: str, actor: str, now: int) -> None:
         status = entry.task.status
         self._seq += 1
-        entry.moves.append(
-            Move(
-                seq=self._seq,
-                task_id=entry.task.id,
-                was=was,
-                became=status,
-                at=now,
-                actor=actor,
-                reason=reason,
-            )
+        move = Move(
+            seq=self._seq,
+            task_id=entry.task.id,
+            was=was,
+            became=status,
+            at=now,
+            actor=actor,
+            reason=reason,
         )
+        entry.moves.append(move)
         if status is Status.PENDING:
             self._ready.put(entry)
-        elif self._keep is not None and status in DONE:
-            self._finished.append(entry.task.id)
-            if len(self._finished) > self._keep:
-                self._forget(self._finished.popleft(), now)
 
     def _forget(self, task_id: str, now: int) -> None:
         """The oldest finished task, unless it was retried or others may look back at it."""
