@@ -135,7 +135,7 @@ class Heart:
             self._events,
             self.bell,
             self._on_run,
-            lambda: self._statistics.waits(-1),
+            self._statistics.starts,
         )
         self._hooks = Hooks(self.store, self._wanted.on_failure, self._events, self.crew.errands)
         self._services = [
