@@ -166,6 +166,31 @@ def test_importing_acode_loads_nothing_else() -> None:
     assert done.stdout == "[]\n"
 
 
+LOADED = """
+    import asyncio, sys
+
+    UNUSED = ("acode.engine.membership", "acode.embedded.company", "random", "queue", "dataclasses")
+
+    async def main():
+        import acode
+
+        @acode.handler("nothing")
+        async def nothing(ctx):
+            return 1
+
+        async with acode.Pool(isolation="process", workers=1) as pool:
+            await (await pool.submit(nothing)).result()
+            print([name for name in UNUSED if name in sys.modules])
+
+    asyncio.run(main())
+"""
+
+
+def test_a_pool_loads_nothing_that_it_does_not_use(program: Callable[[str], Program]) -> None:
+    """Every process of a pool pays for what its program has loaded."""
+    assert program(LOADED).run().strip() == "[]"
+
+
 def test_everything_public_is_there_documented_and_listed() -> None:
     assert acode.__all__ == sorted(acode.__all__)
     for name in acode.__all__:
