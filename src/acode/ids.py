@@ -21,19 +21,32 @@ class IdSource:
 
     def new(self, now_ms: int) -> str:
         """An id for this moment, larger than every id made before."""
-        fresh = now_ms << 80 | int.from_bytes(os.urandom(10))
+        return self.several(now_ms, 1)[0]
+
+    def several(self, now_ms: int, count: int) -> list[str]:
+        """The same for many at once: the system is asked for chance once."""
+        if count == 0:
+            return []
+        chance = memoryview(os.urandom(6 + 4 * count))
+        fresh = now_ms << 80 | int.from_bytes(chance[:10])
         with self._lock:
             if fresh >> 80 <= self._last >> 80:
                 # Same millisecond, or a clock that went back: count on from the last one, by a
                 # random step, because a forked process counts on from the same one.
                 fresh = self._last + 1 + (fresh & 0xFFFFFFFF)
+            texts = [self._text_of(fresh)]
+            for step in chance[10:].cast("I"):
+                fresh += 1 + step
+                texts.append(self._text_of(fresh))
             self._last = fresh
-            if fresh >> 40 != self._high:
-                self._high, self._text = fresh >> 40, encode(fresh)[:18]
-            text = self._text
+        return texts
+
+    def _text_of(self, fresh: int) -> str:
+        if fresh >> 40 != self._high:
+            self._high, self._text = fresh >> 40, encode(fresh)[:18]
         low = fresh & 0xFFFFFFFFFF
         return (
-            f"{text}{_PAIRS[low >> 30]}{_PAIRS[low >> 20 & 1023]}"
+            f"{self._text}{_PAIRS[low >> 30]}{_PAIRS[low >> 20 & 1023]}"
             f"{_PAIRS[low >> 10 & 1023]}{_PAIRS[low & 1023]}"
         )
 
@@ -43,7 +56,9 @@ def encode(number: int) -> str:
     return "".join([_PAIRS[number >> shift & 1023] for shift in range(120, -1, -10)])
 
 
-new_id = IdSource().new
+_source = IdSource()
+new_id = _source.new
+new_ids = _source.several
 
 
 def normalise(text: str) -> str:

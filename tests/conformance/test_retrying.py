@@ -19,7 +19,7 @@ async def time_out(world: World, lease: Lease) -> int | None:
         attempt_count=lease.task.attempt_count,
         retry_limit=lease.task.spec.retry_limit,
     )
-    verdict = decide(outcome, BACKOFF, world.clock.now(), 0.5)
+    verdict = decide(outcome, BACKOFF, world.clock.now(), lambda: 0.5)
     await world.finish(lease, verdict, ending=outcome.ending)
     return verdict.ready_at - world.clock.now() if isinstance(verdict, RetryAt) else None
 

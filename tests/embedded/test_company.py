@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import acode
-from acode.embedded import heart
+from acode.embedded import company
 from tests.embedded.conftest import PATIENCE, until
 from tests.postgres.server import clean_database
 
@@ -17,8 +17,8 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import asyncio, sys
 import acode
-from acode.embedded import heart
-heart.LEASE_SECONDS = 2.0
+from acode.embedded import company
+company.LEASE_SECONDS = 2.0
 
 @acode.handler("company-slow")
 async def slow(ctx: acode.Context, place: str) -> str:
@@ -70,7 +70,7 @@ async def test_what_a_dead_program_ran_runs_in_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url, place = clean_database(), tmp_path / "traces"
-    monkeypatch.setattr(heart, "LEASE_SECONDS", 2.0)
+    monkeypatch.setattr(company, "LEASE_SECONDS", 2.0)
     with another_program(url, str(place)) as program:
         assert program.stdout is not None
         task_id = program.stdout.readline().strip()

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import logging
 import subprocess
 import sys
 import tracemalloc
@@ -109,6 +110,35 @@ async def test_events_tell_everything_and_end_with_the_pool(bench: Bench) -> Non
     assert len([event async for event in other]) == len(told)
 
 
+async def test_what_happens_all_the_time_is_logged_while_somebody_debugs(
+    inline: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    def lines(task_id: str) -> int:
+        return sum(task_id in message for message in caplog.messages)
+
+    async with inline.pool() as pool:
+        told = []
+        for level in (logging.INFO, logging.DEBUG, logging.INFO):
+            caplog.set_level(level, "acode.pool")
+            handle = await pool.submit(nothing)
+            await handle.result()
+            told.append(lines(handle.id))
+    assert told[0] == told[2] == 0
+    assert told[1] > 1
+
+
+async def test_whoever_comes_back_reads_only_what_happens_then(inline: Bench) -> None:
+    async with inline.pool() as pool:
+        for _ in range(2):
+            reader = pool.events()
+            handle = await pool.submit(nothing)
+            await handle.result()
+            event = await anext(reader)
+            assert (event.type, event.payload["taskId"]) == ("task.added", handle.id)
+            await reader.aclose()  # type: ignore[attr-defined]  # it is more than it promises
+            await (await pool.submit(nothing)).result()
+
+
 async def test_a_finished_task_costs_no_memory(inline: Bench) -> None:
     """Ten times the tasks do not need more, once a store in memory is as full as it gets."""
     async with inline.pool(queue_size=1000) as pool:
@@ -134,6 +164,31 @@ def test_importing_acode_loads_nothing_else() -> None:
     text = "import sys, acode; print([name for name in sys.modules if name.startswith('acode.')])"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+LOADED = """
+    import asyncio, sys
+
+    UNUSED = ("acode.engine.membership", "acode.embedded.company", "random", "queue", "dataclasses")
+
+    async def main():
+        import acode
+
+        @acode.handler("nothing")
+        async def nothing(ctx):
+            return 1
+
+        async with acode.Pool(isolation="process", workers=1) as pool:
+            await (await pool.submit(nothing)).result()
+            print([name for name in UNUSED if name in sys.modules])
+
+    asyncio.run(main())
+"""
+
+
+def test_a_pool_loads_nothing_that_it_does_not_use(program: Callable[[str], Program]) -> None:
+    """Every process of a pool pays for what its program has loaded."""
+    assert program(LOADED).run().strip() == "[]"
 
 
 def test_everything_public_is_there_documented_and_listed() -> None:

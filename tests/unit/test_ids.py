@@ -50,6 +50,26 @@ def test_ids_rise_within_a_millisecond() -> None:
     assert all(one < other for one, other in pairwise(ids))
 
 
+@given(st.lists(st.tuples(MOMENTS, st.integers(0, 20)), max_size=20))
+def test_ids_that_are_made_together_rise_like_others(orders: list[tuple[int, int]]) -> None:
+    source = IdSource()
+    bunches = [source.several(moment, count) for moment, count in orders]
+    assert [len(bunch) for bunch in bunches] == [count for _, count in orders]
+    ids = [one for bunch in bunches for one in bunch]
+    assert all(len(one) == LENGTH for one in ids)
+    assert all(one < other for one, other in pairwise(ids))
+
+
+def test_a_forked_process_makes_other_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = [bytes(range(34)), bytes(range(100, 134))]
+    monkeypatch.setattr("os.urandom", lambda count: chance[0][:count])
+    one, twin = IdSource(), IdSource()
+    assert one.several(NOW, 7) == twin.several(NOW, 7), "the same so far"
+    before = set(one.several(NOW, 7))
+    monkeypatch.setattr("os.urandom", lambda count: chance[1][:count])
+    assert before.isdisjoint(twin.several(NOW, 7))
+
+
 @pytest.fixture
 def restless_threads() -> Iterator[None]:
     """Threads that take turns as often as they can."""

@@ -9,10 +9,9 @@ import os
 import select
 import signal
 import socket
-import threading
+from _thread import allocate_lock, get_ident, start_new_thread
 from collections import deque
 from collections.abc import Callable
-from queue import SimpleQueue
 from typing import Any
 
 from acode.clock import SystemClock, ticks
@@ -32,6 +31,7 @@ from acode.embedded.frames import (
     pack,
     to_worker,
 )
+from acode.embedded.nudge import Nudge
 from acode.errors import LeaseLost
 from acode.runner import calling
 from acode.runner.context import Call, Context, Stopped, SyncContext
@@ -62,19 +62,19 @@ class HandlerProcess:
         self._clock = SystemClock()
         self._calls: deque[Call] = deque()
         self._messages: Messages[ToWorker] = Messages(to_worker)
-        self._reading = threading.Lock()
+        self._reading = allocate_lock()
         """Whoever has it listens."""
-        self._heard = threading.Event()
+        self._heard = Nudge()
         """The other thread has heard something, or listens no more."""
-        self._begun: SimpleQueue[None] = SimpleQueue()
+        self._begun = Nudge()
         """Wakes the other thread to look after the attempts that begin from now on."""
         self._watched = False
         """It is awake."""
-        self._hurry = threading.Event()
+        self._hurry = Nudge()
         """It should listen at once: the handler waits for an answer."""
-        self._lock = threading.Lock()
-        self._sending = threading.Lock()
-        self._keeping = threading.Lock()
+        self._lock = allocate_lock()
+        self._sending = allocate_lock()
+        self._keeping = allocate_lock()
         self._current: Call | None = None
         self._stopped = False
         self._interruptible = False
@@ -90,9 +90,10 @@ class HandlerProcess:
     def run(self) -> None:
         """Live."""
         signal.signal(_INTERRUPT, self._on_interrupt)
-        self._main = threading.main_thread().ident or 0
+        self._main = get_ident()
         self._beat()
-        threading.Thread(target=self._listen, name="acode-listener", daemon=True).start()
+        # Bare, as its locks are: it begins before there is anything to run, and ends with us.
+        start_new_thread(self._listen, ())
         while True:
             call = self._next()
             if call is None:
@@ -103,7 +104,7 @@ class HandlerProcess:
     def _be_watched(self) -> None:
         if not self._watched:
             self._watched = True
-            self._begun.put(None)
+            self._begun.give()
 
     def _next(self) -> Call | None:
         """The next attempt, unless it was called back meanwhile."""
@@ -180,7 +181,6 @@ class HandlerProcess:
                 self._reading.release()
         else:
             self._heard.wait()
-            self._heard.clear()
 
     def _read(self) -> None:
         """Heed what comes next, and show a sign of life when it is time for one."""
@@ -200,7 +200,7 @@ class HandlerProcess:
     def _listen(self) -> None:
         """The other thread: look after attempts that take long."""
         while True:
-            self._begun.get()
+            self._begun.wait()
             self._look_after_attempts()
 
     def _look_after_attempts(self) -> None:
@@ -217,9 +217,9 @@ class HandlerProcess:
             with self._reading:
                 while self._current is call:
                     self._read()
-                    self._heard.set()
-            self._hurry.clear()
-            self._heard.set()  # the main thread may listen again
+                    self._heard.give()
+            self._hurry.forget()
+            self._heard.give()  # the main thread may listen again
 
     def _heed(self, message: ToWorker) -> None:
         match message:
@@ -263,7 +263,7 @@ class HandlerProcess:
     async def keep(self, call: Call, step: str, value: Any) -> None:
         """Send a step to the program and wait until it is durable."""
         self._kept = asyncio.get_running_loop().create_future()
-        self._hurry.set()
+        self._hurry.give()
         try:
             self._send(Step(call.token, step, value))
             _raise_refusal(await self._kept)

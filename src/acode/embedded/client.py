@@ -12,7 +12,7 @@ from acode.embedded.letters import DeadLetters
 from acode.embedded.request import DaemonRequest, Options
 from acode.embedded.seen import SeenTask, seen
 from acode.engine.client import ask
-from acode.ids import new_id
+from acode.ids import new_ids
 from acode.model.event import Event, event_of
 from acode.model.state import FINISHED
 from acode.model.task import Submission
@@ -79,7 +79,8 @@ class Client:
         """Queue a call for each tuple of arguments, all or none, in one write."""
         request = DaemonRequest(handler, options)
         now = self._app.clock.now()
-        new = [Submission(new_id(now), request.spec(args)) for args in arguments]
+        specs = [request.spec(args) for args in arguments]
+        new = list(map(Submission, new_ids(now, len(specs)), specs))
         queue_size = self._app.settings.tasks.queue_size
         store = self._opened()
         added = await store.add(

@@ -36,10 +36,8 @@ class Company:
     def __init__(
         self,
         store: Store,
-        host: Host,
-        tenure: Tenure,
+        clock: Clock,
         roster: Roster,
-        dispatcher: Dispatcher,
         events: Events,
         bell: Bell,
         waiters: Waiters,
@@ -47,18 +45,31 @@ class Company:
         self._store = store
         self._waiters = waiters
         self._seen = 0
+        self._host = stranger(clock)
+        self.tenure = Tenure(self._host.id, LEASE_SECONDS)
+        self._parts = roster, events, bell
+        self._membership: Membership | None = None
+        self._services: list[Service] = []
+
+    async def join(self, dispatcher: Dispatcher) -> None:
+        """Take part."""
+        roster, events, bell = self._parts
         self._membership = Membership(
-            store, host, tenure, roster, dispatcher, events, bell, lambda: {"workers": []}
+            self._store,
+            self._host,
+            self.tenure,
+            roster,
+            dispatcher,
+            events,
+            bell,
+            lambda: {"workers": []},
         )
+        await self._membership.join()
+        self._seen = await self._store.newest_move()
         self._services = [
             Service("membership", self._membership.tick, events),
             Service("others", self._look, events),
         ]
-
-    async def join(self) -> None:
-        """Take part."""
-        await self._membership.join()
-        self._seen = await self._store.newest_move()
         for service in self._services:
             service.start()
 
@@ -66,7 +77,8 @@ class Company:
         """Take part no more."""
         for service in self._services:
             await service.stop()
-        await self._membership.leave()
+        if self._membership is not None:
+            await self._membership.leave()
 
     async def _look(self) -> float:
         """What others have finished that somebody here waits for."""

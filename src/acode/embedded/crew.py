@@ -127,7 +127,8 @@ class Crew:
         if slot.lease is None:
             raise RuntimeError("an attempt without a lease")
         self._on_take()
-        order = self._orders[call.token] = Order(slot, slot.lease, call)
+        self._taken += 1
+        order = self._orders[call.token] = Order(slot, slot.lease, call, self._taken)
         self._put(order)
         if call.task_id in self.unwanted:
             self.abort(call.token, Interruption.CANCEL)
@@ -146,9 +147,6 @@ class Crew:
         self._deal()
 
     def _put(self, order: Order) -> None:
-        if not order.turn:
-            self._taken += 1
-            order.turn = self._taken
         heapq.heappush(self._hand, (order.lease.task.spec.priority.level, order.turn, order))
 
     def _deal(self) -> None:
@@ -221,7 +219,8 @@ class Crew:
             value=value,
         )
         self.errands.run(self._finish(order.slot, ended))
-        self._deal()
+        if self._hand:
+            self._deal()
 
     async def _finish(self, slot: Slot, ended: Ended) -> None:
         await self._dispatcher.ended(slot, ended)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 from acode.clock import Deadline
@@ -16,7 +17,8 @@ class Errands:
     def __init__(self, on_error: OnError) -> None:
         self._on_error = on_error
         self._tasks: set[asyncio.Task[None]] = set()
-        self._waiting: set[_Errand] = set()
+        self._waiting: dict[Work, asyncio.Future[Any]] = {}
+        """What each of those that were run waits for."""
 
     def run(self, work: Work) -> None:
         """Run the engine's own work: up to where it waits, and on from there.
@@ -24,7 +26,23 @@ class Errands:
         A task of the loop for each would take longer than most of them. Without one nothing may
         ask for the current task, as `asyncio.timeout` does.
         """
-        _Errand(work, self._waiting, self._on_error).go_on()
+        try:
+            awaited = work.send(None)
+        except StopIteration:
+            return
+        except asyncio.CancelledError:
+            return  # the pool does not want it any more
+        except Exception as error:
+            self._on_error(error)
+            return
+        # A future that is yielded says so; whoever drives the coroutine takes the mark off.
+        awaited._asyncio_future_blocking = False
+        self._waiting[work] = awaited
+        awaited.add_done_callback(partial(self._go_on, work))
+
+    def _go_on(self, work: Work, _done: object) -> None:
+        del self._waiting[work]
+        self.run(work)
 
     def later(self, work: Work) -> None:
         """Run whatever it is as a task."""
@@ -41,43 +59,13 @@ class Errands:
         """Wait until nothing is under way, or for so long."""
         deadline = Deadline(seconds)
         while (self._tasks or self._waiting) and deadline.left() > 0:
-            awaited = [*self._tasks, *(one.awaited for one in self._waiting)]
+            awaited = [*self._tasks, *self._waiting.values()]
             await asyncio.wait(awaited, timeout=deadline.left())
 
     async def cancel(self) -> None:
         """End what is under way."""
         for task in tuple(self._tasks):
             task.cancel()
-        for errand in tuple(self._waiting):
-            errand.awaited.cancel()
+        for awaited in tuple(self._waiting.values()):
+            awaited.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-
-
-class _Errand:
-    """One coroutine, driven by what it waits for."""
-
-    __slots__ = ("_on_error", "_waiting", "_work", "awaited")
-
-    def __init__(self, work: Work, waiting: "set[_Errand]", on_error: OnError) -> None:
-        self._work = work
-        self._waiting = waiting
-        self._on_error = on_error
-        self.awaited: asyncio.Future[Any]
-
-    def go_on(self, _done: object = None) -> None:
-        """What it waited for is there."""
-        self._waiting.discard(self)
-        try:
-            awaited = self._work.send(None)
-        except StopIteration:
-            return
-        except asyncio.CancelledError:
-            return  # the pool does not want it any more
-        except Exception as error:
-            self._on_error(error)
-            return
-        self.awaited = awaited
-        # A future that is yielded says so; whoever drives the coroutine takes the mark off.
-        awaited._asyncio_future_blocking = False
-        self._waiting.add(self)
-        awaited.add_done_callback(self.go_on)

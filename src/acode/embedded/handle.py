@@ -79,9 +79,11 @@ class TaskHandle(Generic[R]):
         return self._told(fate)
 
     def _awaited(self) -> Awaitable[Fate]:
-        # Whoever gives up waiting must not take the fate from others who wait.
         fate = self._fate
-        return asyncio.shield(fate) if isinstance(fate, asyncio.Future) else fate()
+        if not isinstance(fate, asyncio.Future):
+            return fate()
+        # Whoever gives up waiting must not take the fate from others who wait.
+        return fate if fate.done() else asyncio.shield(fate)
 
     def _told(self, fate: Fate) -> R:
         match fate.status:
@@ -118,13 +120,14 @@ class Waiters:
     """Those who wait for tasks of this pool. A task that is finished is forgotten here."""
 
     def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
         self._futures: dict[str, asyncio.Future[Fate]] = {}
 
     def expect(self, task_id: str) -> "asyncio.Future[Fate]":
         """A future for the end of a task."""
         future = self._futures.get(task_id)
         if future is None:
-            future = self._futures[task_id] = asyncio.get_running_loop().create_future()
+            future = self._futures[task_id] = self._loop.create_future()
         return future
 
     def waits_for(self, task_id: str) -> bool:

@@ -2,19 +2,19 @@
 
 import asyncio
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from acode.clock import Clock, Deadline, ticks
-from acode.embedded.company import LEASE_SECONDS, Company, stranger
 from acode.embedded.crew import Crew
 from acode.embedded.handle import Fate, Waiters, fate_of
 from acode.embedded.hooks import Hooks
-from acode.embedded.notes import is_noted, log
+from acode.embedded.notes import Notes
 from acode.embedded.order import Interruption, Order
 from acode.embedded.process import ProcessWorker
 from acode.embedded.request import Calls
 from acode.embedded.staff import InlineStaff, ProcessStaff, Staff
 from acode.embedded.statistics import PoolStats, Statistics, mean_ms
-from acode.embedded.storage import Opened, load_store, open_store
+from acode.embedded.storage import is_in_memory, load_store, open_store
 from acode.embedded.stream import Stream
 from acode.embedded.wanted import Wanted
 from acode.embedded.watchdog import Watchdog
@@ -22,7 +22,6 @@ from acode.engine.bell import Bell
 from acode.engine.dispatcher import Dispatcher
 from acode.engine.roster import Roster
 from acode.engine.service import Service
-from acode.engine.tenure import Tenure
 from acode.errors import DrainTimeout, IllegalMove, TaskNotFound
 from acode.model.event import (
     PoolEvent,
@@ -36,6 +35,9 @@ from acode.model.state import FINISHED, Status
 from acode.observe.events import Events
 from acode.policy.health import Watch, is_hung, look
 from acode.store.base import Added, Store
+
+if TYPE_CHECKING:
+    from acode.embedded.company import Company
 
 DAY_MS = 86_400_000
 TIDY_SECONDS = 600.0
@@ -51,13 +53,15 @@ class Heart:
     def __init__(self, wanted: Wanted, clock: Clock) -> None:
         self._wanted = wanted
         self._clock = clock
+        self._settings = wanted.settings
         self._events = Events()
         self._statistics = Statistics()
         self._runs = 0
         self._watch: Watch | None = None
         self.bell = Bell()
         self.waiters = Waiters()
-        self.stream = Stream(clock)
+        self.stream = Stream(clock, self._events)
+        self._notes = Notes(self._events)
         self._staff = self._make_staff()
         self._services: list[Service] = []
         self._watchdog: Watchdog | None = None
@@ -74,22 +78,24 @@ class Heart:
     async def start(self) -> None:
         """The template first, then the store, then what an earlier run left, then work."""
         load_store(self._wanted.store)
-        await self._staff.open()
-        try:
-            self._opened = self._open()
-        except BaseException:
-            await self._staff.close()
-            raise
-        self.store = self._opened.store
-        self._build()
+        if is_in_memory(self._wanted.store):
+            self._build()  # holds nothing that a template must not have, and is shared with it
+            await self._staff.open()
+        else:
+            await self._staff.open()
+            try:
+                self._build()
+            except BaseException:
+                await self._staff.close()
+                raise
         if self._company is None:
             await self._recover()
         else:
-            await self._company.join()
+            await self._company.join(self.dispatcher)
         counts = await self.store.counts()
         self._statistics.waits(counts.waiting)
         self._events.subscribe(self._on_end, TaskEnded)
-        self._events.subscribe(self._on_event, wants=self._is_watched)
+        self._notes.look()
         try:
             self._staff.begun = self._opened.begun
             await self._staff.hire(self.crew, self._wanted.workers)
@@ -105,27 +111,22 @@ class Heart:
         note = f"a handler, or the program itself, blocked the event loop for {seconds:g} s"
         self._events.emit(PoolNote("error", f"{note} or longer"))
 
-    def _open(self) -> Opened:
-        ageing_ms = round(self._wanted.ageing_minutes * MINUTE_MS)
-        return open_store(self._wanted.store, self._clock, ageing_ms)
-
     def _build(self) -> None:
+        ageing_ms = round(self._wanted.ageing_minutes * MINUTE_MS)
+        self._opened = open_store(self._wanted.store, self._clock, ageing_ms)
+        self.store = self._opened.store
         self._roster = Roster(self._events)
-        host = stranger(self._clock)
-        tenure = Tenure(host.id, LEASE_SECONDS) if self._opened.shared else Tenure()
+        self._company = self._make_company() if self._opened.shared else None
         self.dispatcher = Dispatcher(
             self.store,
             self._roster,
             Calls(self._wanted.task_timeout),
-            self._wanted.settings,
+            self._settings,
             self._clock,
             self._events,
-            tenure=tenure,
+            tenure=self._company.tenure if self._company else None,
             store_clock=self._opened.clock,
         )
-        if self._opened.shared:
-            parts = (self._roster, self.dispatcher, self._events, self.bell, self.waiters)
-            self._company = Company(self.store, host, tenure, *parts)
         self.crew = Crew(
             self.store,
             self._roster,
@@ -134,7 +135,7 @@ class Heart:
             self._events,
             self.bell,
             self._on_run,
-            lambda: self._statistics.waits(-1),
+            self._statistics.starts,
         )
         self._hooks = Hooks(self.store, self._wanted.on_failure, self._events, self.crew.errands)
         self._services = [
@@ -142,6 +143,13 @@ class Heart:
             Service("health", self._watch_health, self._events),
             Service("janitor", self._tidy, self._events),
         ]
+
+    def _make_company(self) -> "Company":
+        # Most pools have their store to themselves, and need nothing that a host needs.
+        from acode.embedded.company import Company
+
+        parts = (self._roster, self._events, self.bell, self.waiters)
+        return Company(self.store, self._clock, *parts)
 
     async def _recover(self) -> None:
         """Whatever is leased was with a program that has died: the lock says so."""
@@ -216,14 +224,6 @@ class Heart:
 
     # Hearing.
 
-    def _is_watched(self, kind: type[PoolEvent]) -> bool:
-        return self.stream.is_read or is_noted(kind)
-
-    def _on_event(self, event: PoolEvent) -> None:
-        if self.stream.is_read:
-            self.stream.tell(event)
-        log(event)
-
     def _on_end(self, event: PoolEvent) -> None:
         if not isinstance(event, TaskEnded):
             return
@@ -262,6 +262,7 @@ class Heart:
 
     def expect(self) -> None:
         """Tasks are coming: whoever is free looks, and may claim in the commit that stores them."""
+        self._notes.look()
         if any(slot.is_free for slot in self._roster):
             self.bell.ring()
 

@@ -5,7 +5,6 @@ import contextvars
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from queue import SimpleQueue
 from typing import Any
 
 from acode.clock import Clock, ticks
@@ -193,6 +192,8 @@ class _HandlerThread:
     """A thread for handlers. It does not keep the program from ending."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
+        from queue import SimpleQueue  # only for handlers that are plain functions
+
         self._loop = loop
         self._work: SimpleQueue[Callable[[], Callable[[], None]] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)

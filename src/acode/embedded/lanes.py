@@ -67,6 +67,8 @@ class Lanes:
 
     def widen(self) -> bool:
         """More tasks wait: twice as many lanes, if attempts are that short; whether there are."""
+        if self.most == 1:
+            return False
         workers, there = len(self._workers), len(self._extra)
         missing = min(there * 2 + workers, workers * (self.most - 1)) - there
         if missing <= 0:

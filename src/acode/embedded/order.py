@@ -32,11 +32,11 @@ class Order:
         "why",
     )
 
-    def __init__(self, slot: Slot, lease: Lease, call: Call) -> None:
+    def __init__(self, slot: Slot, lease: Lease, call: Call, turn: int) -> None:
         self.slot = slot
         self.lease = lease
         self.call = call
-        self.turn = 0
+        self.turn = turn
         """Its place among those of the same priority."""
         self.began = 0.0
         """On the monotonic clock; 0 while it waits for its turn."""

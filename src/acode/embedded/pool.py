@@ -14,7 +14,7 @@ from acode.embedded.seen import SeenTask, seen
 from acode.embedded.statistics import PoolStats
 from acode.embedded.wanted import Wanted
 from acode.errors import DrainTimeout, PoolStopped, QueueFull
-from acode.ids import new_id
+from acode.ids import new_ids
 from acode.model.event import Event
 from acode.model.task import Submission
 from acode.policy.breaker import Breaker
@@ -186,7 +186,8 @@ class Pool:
         self, request: Request, arguments: Iterable[Sequence[Any]]
     ) -> list[TaskHandle[Any]]:
         heart, now = self._alive(), self._clock.now()
-        new = [Submission(new_id(now), request.spec(args)) for args in arguments]
+        specs = [request.spec(args) for args in arguments]
+        new = list(map(Submission, new_ids(now, len(specs)), specs))
         futures = [heart.waiters.expect(one.id) for one in new]
         try:
             added = await self._add(heart, new)

@@ -72,7 +72,7 @@ class Request:
             retry_limit=self._retries,
             key=self._key,
             delay_seconds=self._delay,
-            metadata={**self._note, ARGUMENTS: plain_all(args)},
+            metadata={**self._note, ARGUMENTS: plain_all(args) if args else ()},
         )
 
 

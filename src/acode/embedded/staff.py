@@ -8,14 +8,12 @@ from contextlib import suppress
 from functools import partial
 from typing import Protocol, TypeVar
 
-import msgspec
-
 from acode.clock import Clock, ticks
 from acode.embedded.begun import Begun
 from acode.embedded.crew import Crew
 from acode.embedded.inline import InlineWorker
 from acode.embedded.process import ProcessWorker, wires
-from acode.embedded.template import Born, Gone, Wanted, fork_template
+from acode.embedded.template import Born, Gone, Wanted, asked, fork_template, told
 from acode.errors import WorkerStartFailed
 from acode.ids import new_id
 from acode.model.event import WorkerCrashed, WorkerFailed
@@ -117,7 +115,7 @@ class ProcessStaff:
         if not data:
             self._template_died()
             return
-        message = msgspec.json.decode(data, type=Born | Gone)
+        message = told(data)
         match message:
             case Born(worker_id):
                 _set(self._births.get(worker_id), message)
@@ -180,7 +178,7 @@ class ProcessStaff:
     def _wanted(self, worker_id: str) -> bytes:
         place = self._places.setdefault(worker_id, len(self._places))
         path = None if self.begun is None else self.begun.path
-        return msgspec.json.encode(Wanted(worker_id, self._heartbeat_ms, path, place))
+        return asked(Wanted(worker_id, self._heartbeat_ms, path, place))
 
     def release(self, crew: Crew, worker_id: str) -> None:
         """Let a worker go; it ends when its wire is closed."""

@@ -75,6 +75,10 @@ class Statistics:
         if self.waiting > self.high_water:
             self.high_water = self.waiting
 
+    def starts(self) -> None:
+        """One task waits no more."""
+        self.waiting -= 1
+
     def ran(self, kind: str, seconds: float) -> None:
         """An attempt has run for so long."""
         self.recent.append(seconds)

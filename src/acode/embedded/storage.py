@@ -10,6 +10,7 @@ from acode.errors import ConfigError, PoolRunning
 from acode.store.base import Store
 from acode.store.opening import is_shared, open_postgres
 
+_MEMORY = "memory"
 _SQLITE = "sqlite:///"
 KEPT_IN_MEMORY = 1000
 """Finished tasks that a store in memory remembers."""
@@ -35,12 +36,17 @@ class Opened(NamedTuple):
             self.lock.release()
 
 
+def is_in_memory(url: str) -> bool:
+    """Whether the store has no file, no thread and no connection."""
+    return url == _MEMORY
+
+
 def load_store(url: str) -> None:
     """Load the code of a store, before the program is forked.
 
     What is loaded later changes pages that the program shares with its workers until then.
     """
-    if url == "memory":
+    if is_in_memory(url):
         import acode.store.memory
     elif url.startswith(_SQLITE):
         import acode.store.sql.group
@@ -49,7 +55,7 @@ def load_store(url: str) -> None:
 
 def open_store(url: str, clock: Clock, ageing_ms: int) -> Opened:
     """The store of this address, ready for one pool."""
-    if url == "memory":
+    if is_in_memory(url):
         from acode.store.memory import MemoryStore
 
         return Opened(MemoryStore(clock, ageing_ms=ageing_ms, keep=KEPT_IN_MEMORY), durable=False)

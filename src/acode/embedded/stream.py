@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import msgspec
@@ -10,6 +10,7 @@ import msgspec
 from acode.clock import Clock
 from acode.model.event import Event, PoolEvent, TaskAssigned, TaskEnded, TaskRefused
 from acode.model.state import Status
+from acode.observe.events import Events
 
 BUFFERED = 10_000
 """Events that wait for one reader; of one that is slower still the oldest are lost."""
@@ -25,8 +26,9 @@ _ENDED = {
 class Stream:
     """Hands every event to every reader."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, events: Events) -> None:
         self._clock = clock
+        self._events = events
         self._seq = 0
         self._readers: set[_Reader] = set()
         self._ended = False
@@ -43,8 +45,7 @@ class Stream:
         for reader in self._readers:
             reader.put(event)
 
-    def tell(self, event: PoolEvent) -> None:
-        """Something happened in the engine."""
+    def _tell(self, event: PoolEvent) -> None:
         self.put(*_words(event))
 
     def end(self) -> None:
@@ -55,19 +56,26 @@ class Stream:
 
     def read(self) -> AsyncIterator[Event]:
         """Every event from now on, until the end."""
-        reader = _Reader(self._readers)
+        reader = _Reader(self._leave)
         if self._ended:
             reader.end()
-        else:
-            self._readers.add(reader)
+            return reader
+        if not self._readers:
+            self._events.subscribe(self._tell)
+        self._readers.add(reader)
         return reader
+
+    def _leave(self, reader: "_Reader") -> None:
+        self._readers.discard(reader)
+        if not self._readers:
+            self._events.unsubscribe(self._tell)
 
 
 class _Reader:
     """One who iterates; whoever goes away is forgotten."""
 
-    def __init__(self, readers: "set[_Reader]") -> None:
-        self._readers = readers
+    def __init__(self, leave: "Callable[[_Reader], None]") -> None:
+        self._leave = leave
         self._events: deque[Event] = deque(maxlen=BUFFERED)
         self._over = False
         self._wake = asyncio.Event()
@@ -95,7 +103,7 @@ class _Reader:
 
     async def aclose(self) -> None:
         """Read no more."""
-        self._readers.discard(self)
+        self._leave(self)
 
 
 def _words(event: PoolEvent) -> tuple[str, dict[str, Any]]:

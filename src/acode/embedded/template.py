@@ -51,6 +51,12 @@ class Gone(msgspec.Struct, frozen=True, tag="gone"):
     code: int
 
 
+# Made before there is a template, as those of the frames are.
+_wanted = msgspec.json.Decoder(Wanted)
+_told: msgspec.json.Decoder[Born | Gone] = msgspec.json.Decoder(Born | Gone)
+_encode = msgspec.json.Encoder().encode
+
+
 class Template:
     """Forks on order, buries, and ends with the program."""
 
@@ -75,7 +81,7 @@ class Template:
             data, descriptors = b"", []
         if not data:
             self._leave()
-        self._fork(msgspec.json.decode(data, type=Wanted), socket.socket(fileno=descriptors[0]))
+        self._fork(_wanted.decode(data), socket.socket(fileno=descriptors[0]))
 
     def _fork(self, wanted: Wanted, wire: socket.socket) -> None:
         try:
@@ -118,11 +124,21 @@ class Template:
 
     def _tell(self, message: Born | Gone) -> None:
         with suppress(OSError):
-            self._wire.send(msgspec.json.encode(message))
+            self._wire.send(_encode(message))
 
     def _leave(self) -> NoReturn:
         signal_below(os.getpid(), signal.SIGKILL)
         os._exit(0)
+
+
+def asked(wanted: Wanted) -> bytes:
+    """What is sent to the template, with a wire beside it."""
+    return _encode(wanted)
+
+
+def told(data: bytes) -> Born | Gone:
+    """What the template answers."""
+    return _told.decode(data)
 
 
 def fork_template() -> tuple[int, socket.socket]:

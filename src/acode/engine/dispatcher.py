@@ -1,10 +1,8 @@
 """From the queue to the workers and back: claims, assignments, verdicts."""
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 
 from msgspec import convert
 from msgspec.structs import replace
@@ -16,7 +14,7 @@ from acode.engine.pauses import Pauses
 from acode.engine.port import Assigner
 from acode.engine.roster import Roster, Slot
 from acode.engine.tenure import Tenure
-from acode.engine.verdicts import ended_as, event_of, failure_of, outcome_of, report_of
+from acode.engine.verdicts import ended_as, event_of, outcome_of, report_of
 from acode.errors import AcodeError, LeaseLost
 from acode.model.ending import Lost, Released
 from acode.model.event import PoolEvent, PoolNote, TaskAssigned, TaskRefused
@@ -42,11 +40,19 @@ if TYPE_CHECKING:
     from acode.engine.luggage import Luggage
 
 T = TypeVar("T")
+Words = TypeVarTuple("Words")
 
 SKEW_MS = 20
 """Clocks that differ by less are the same."""
 SETBACK_SECONDS = 5.0
 """How long the pool rests when the machine could not start a command."""
+
+
+def _draw() -> float:
+    # Loaded by the first failure: whoever has it loaded pays for it again at every fork.
+    import random
+
+    return random.random()  # noqa: S311 -- jitter
 
 
 class Dispatcher:
@@ -165,11 +171,11 @@ class Dispatcher:
         # The assignment may run in the store's thread. So what it looks at is copied, but for the
         # affinities: there may be many, and it only looks some of them up.
         allowances, host_id = self.circuits.allowances(), self._tenure.host_id
-        closed = [circuit for circuit, allowed in allowances.items() if allowed <= 0]
-        held: list[Circuit | WholeKind] = [*closed, *self.pauses.held()]
-        if len(slots) == 1 and not allowances:
-            only = [slots[0].id]
-            return Claim(1, lambda _tasks: only, held, host_id)
+        held: list[Circuit | WholeKind] = [*self.pauses.held()]
+        if allowances:
+            held += [circuit for circuit, allowed in allowances.items() if allowed <= 0]
+        elif len(slots) == 1:
+            return Claim(1, slots[0].alone, held, host_id)
         idle = [IdleWorker(slot.id, slot.load, slot.last_used) for slot in slots]
         return Claim(
             len(slots),
@@ -183,7 +189,7 @@ class Dispatcher:
 
         A task that has one try only must not have another one because a power cut undid its claim.
         """
-        if [lease for lease in leases if self._retries(lease) == 0]:
+        if self._store.settles_later and [one for one in leases if self._retries(one) == 0]:
             await self.outbox.settled()
         told: list[PoolEvent] = []
         for lease in leases:
@@ -322,22 +328,22 @@ class Dispatcher:
     ) -> tuple[PoolEvent, list[Lease]]:
         """Write the end and claim what is next; what is to be told when it is on disk."""
         outcome = outcome_of(lease, ended, self._tasks.retry_limit, crashes)
-        verdict = decide(outcome, self._retry, self._clock.now(), random.random())  # noqa: S311 -- jitter
+        verdict = decide(outcome, self._retry, self._clock.now(), _draw)
         report = report_of(lease, ended, verdict)
         try:
             if self._luggage is not None and not isinstance(verdict, Complete):
-                await self._insist(partial(self._luggage.keep, lease))
-            leases = await self._insist(partial(self._store.finish, report, then))
+                await self._insist(self._luggage.keep, lease)
+            leases = await self._insist(self._store.finish, report, then)
         except LeaseLost:
             return TaskRefused(lease.task.id, lease.worker_id), []
         self._note(lease, verdict)
         return event_of(lease, verdict, ended.ended_at), leases
 
-    async def _insist(self, write: Callable[[], Awaitable[T]]) -> T:
+    async def _insist(self, write: Callable[[*Words], Awaitable[T]], *words: *Words) -> T:
         """Write until it is on disk: an ending is never lost, however long a disk stays full."""
         while True:
             try:
-                done = await write()
+                done = await write(*words)
             except LeaseLost:
                 raise
             except AcodeError as error:
@@ -348,7 +354,7 @@ class Dispatcher:
                 return done
 
     def _note(self, lease: Lease, verdict: Verdict) -> None:
-        failure = failure_of(verdict)
+        failure = verdict.failure
         completed = isinstance(verdict, Complete)
         self.circuits.ended(lease.task.spec, failure, completed=completed)
         slot = self._roster.get(lease.worker_id)

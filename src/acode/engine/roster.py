@@ -1,6 +1,6 @@
 """The workers of the pool, and what the daemon knows of each."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from acode.clock import ticks
@@ -8,13 +8,14 @@ from acode.engine.port import Port
 from acode.errors import IllegalMove
 from acode.model.event import WorkerStatusChanged
 from acode.model.state import WORKER_MOVES, WorkerStatus
-from acode.model.task import CancelWish, Lease, Mode
+from acode.model.task import CancelWish, Lease, Mode, Task
 from acode.model.worker import ProcessIdentity, Worker
 from acode.observe.events import Events
 
 if TYPE_CHECKING:
     from acode.runner.container.stats import Used
 
+FIT = frozenset({WorkerStatus.IDLE, WorkerStatus.BUSY})
 LIVE = frozenset({WorkerStatus.IDLE, WorkerStatus.BUSY, WorkerStatus.ERROR})
 
 
@@ -60,6 +61,11 @@ class Slot:
         self.restarts = 0
         self.recent_restarts = 0
         self._events = events
+        self._alone = [worker_id]
+
+    def alone(self, _tasks: Sequence[Task]) -> list[str]:
+        """The assignment of a claim for nobody but this worker."""
+        return self._alone
 
     def heard(self, now: int) -> None:
         """It has given a sign of life."""
@@ -86,7 +92,7 @@ class Slot:
     @property
     def can_take(self) -> bool:
         """Whether it is fit for the task that was claimed for it."""
-        return self.lease is None and self.status in (WorkerStatus.IDLE, WorkerStatus.BUSY)
+        return self.lease is None and self.status in FIT
 
     def take(self, lease: Lease) -> None:
         """Begin a task, the first one or the next."""

@@ -1,13 +1,9 @@
 """What the end of an attempt says, in the words of the policies, the store and the listeners."""
 
-from typing import assert_never
-
 from acode.model.ending import Ending, Exited
 from acode.model.event import TaskEnded
-from acode.model.failure import Failure
-from acode.model.state import Status
 from acode.model.task import Lease, Result
-from acode.model.verdict import Cancel, Complete, Fail, Release, Report, RetryAt, Verdict
+from acode.model.verdict import Release, Report, Verdict
 from acode.policy.retry import Outcome
 from acode.worker.messages import Ended
 
@@ -57,27 +53,16 @@ def report_of(lease: Lease, ended: Ended, verdict: Verdict) -> Report:
 
 def event_of(lease: Lease, verdict: Verdict, ended_at: int) -> TaskEnded:
     """What those hear who listen."""
-    status, reason = _fate(verdict)
-    task, counts = lease.task, not isinstance(verdict, Release)
-    took = max(0, ended_at - (task.started_at or ended_at))
-    told = (task.id, lease.worker_id, lease.number, status, reason, task.spec.kind)
-    return TaskEnded(*told, took, counts, failure=failure_of(verdict), result=verdict.result)
-
-
-def failure_of(verdict: Verdict) -> Failure | None:
-    """What went wrong, if anything did."""
-    return verdict.failure if isinstance(verdict, Fail | RetryAt) else None
-
-
-def _fate(verdict: Verdict) -> tuple[Status, str]:
-    match verdict:
-        case Complete():
-            return Status.COMPLETED, "completed"
-        case Fail(_, reason):
-            return Status.FAILED, reason
-        case Cancel(reason):
-            return Status.CANCELLED, reason
-        case RetryAt(_, _, reason) | Release(reason):
-            return Status.PENDING, reason
-        case _:
-            assert_never(verdict)
+    task = lease.task
+    return TaskEnded(
+        task.id,
+        lease.worker_id,
+        lease.number,
+        verdict.status,
+        verdict.reason,
+        task.spec.kind,
+        max(0, ended_at - (task.started_at or ended_at)),
+        not isinstance(verdict, Release),
+        verdict.failure,
+        verdict.result,
+    )

@@ -1,5 +1,6 @@
 """What becomes of a task after an attempt, and when it is tried again."""
 
+from collections.abc import Callable
 from typing import Final, assert_never
 
 import msgspec
@@ -89,8 +90,8 @@ def _backoff_ms(attempt: int, retry: Retry) -> float:
     return min(retry.initial_delay_ms * growth, retry.max_delay_ms)
 
 
-def decide(outcome: Outcome, retry: Retry, now: int, draw: float) -> Verdict:
-    """What becomes of the task."""
+def decide(outcome: Outcome, retry: Retry, now: int, draw: Callable[[], float]) -> Verdict:
+    """What becomes of the task. `draw` gives a random number from 0 up to 1."""
     match outcome.ending:
         case Cancelled():
             return Cancel(result=outcome.result)
@@ -106,12 +107,12 @@ def decide(outcome: Outcome, retry: Retry, now: int, draw: float) -> Verdict:
 
 
 def _retry_or_fail(
-    outcome: Outcome, failure: Failure, retry: Retry, now: int, draw: float
+    outcome: Outcome, failure: Failure, retry: Retry, now: int, draw: Callable[[], float]
 ) -> Fail | RetryAt:
     refusal = _refusal(outcome, failure)
     if refusal:
         return Fail(failure, f"{_what(outcome)}; {refusal}", outcome.result)
-    wait = _wait_ms(outcome, failure, retry, draw)
+    wait = _wait_ms(outcome, failure, retry, draw())
     attempts = f"attempt {outcome.attempt_count + 1} of {_limit(outcome) + 1}"
     reason = f"{_what(outcome)}; {attempts} in {wait / 1000:.1f} s"
     return RetryAt(now + wait, failure, reason, outcome.result)

@@ -14,7 +14,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Call(msgspec.Struct, frozen=True, kw_only=True):
+class Call(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """One attempt of a handler: everything that has to be known to run it."""
 
     token: str

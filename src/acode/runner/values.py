@@ -1,6 +1,5 @@
 """JSON values: what goes into a handler and what comes out of it."""
 
-import dataclasses
 import math
 from collections.abc import Iterable
 from typing import Any, Final
@@ -38,7 +37,7 @@ def _plain(value: Any, where: str, depth: int) -> Any:
         return {
             _key(key, where): _plain(v, f"{where}[{key!r}]", depth + 1) for key, v in value.items()
         }
-    if isinstance(value, msgspec.Struct) or dataclasses.is_dataclass(value):
+    if isinstance(value, msgspec.Struct) or hasattr(value, "__dataclass_fields__"):
         return _plain(_fields(value, where), where, depth + 1)
     if isinstance(value, str | int | float | list | tuple | dict):  # enums and their like
         return _plain(_ordinary(value), where, depth)

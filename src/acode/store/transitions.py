@@ -51,7 +51,7 @@ def finished(task: Task, report: Report) -> Step:
         verdict = Cancel("cancelled while it ran", verdict.result)
     match verdict:
         case Complete():
-            return Step(_ended(task, Status.COMPLETED, report, None), "completed")
+            return Step(_ended(task, Status.COMPLETED, report, None), verdict.reason)
         case Fail(failure, reason):
             return Step(_ended(task, Status.FAILED, report, failure), reason)
         case Cancel(reason):

@@ -72,7 +72,7 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return not (needs_git or self.checks or self.artifacts)
 
 
-class Ended(msgspec.Struct, frozen=True, kw_only=True):
+class Ended(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """How an attempt ended. Payload of a result frame, and content of the spool."""
 
     task_id: str

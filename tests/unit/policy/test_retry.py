@@ -53,7 +53,7 @@ def verdict_on(
     ending: Ending, attempt_count: int = 1, *, told: Failure | None = None, **more: Any
 ) -> Verdict:
     outcome = Outcome(ending=ending, attempt_count=attempt_count, failure=told, **more)
-    return decide(outcome, Retry(), NOW, EVEN)
+    return decide(outcome, Retry(), NOW, lambda: EVEN)
 
 
 def attempts_until_failed(told: Failure, retry_limit: int | None) -> int:
@@ -344,7 +344,7 @@ def test_a_task_is_never_tried_more_often_than_its_limit_allows(
         default_limit=default_limit,
         crashes=crashes,
     )
-    verdict = decide(outcome, retry, NOW, draw)
+    verdict = decide(outcome, retry, NOW, lambda: draw)
     if isinstance(verdict, RetryAt):
         assert attempt_count <= (default_limit if retry_limit is None else retry_limit)
         assert NOW <= verdict.ready_at < 2**63
@@ -356,4 +356,5 @@ def test_a_task_is_never_tried_more_often_than_its_limit_allows(
 @given(ENDINGS, DRAWS)
 def test_the_same_facts_give_the_same_verdict(ending: Ending, draw: float) -> None:
     outcome = Outcome(ending=ending, attempt_count=1)
-    assert decide(outcome, Retry(), NOW, draw) == decide(outcome, Retry(), NOW, draw)
+    verdicts = [decide(outcome, Retry(), NOW, lambda: draw) for _ in range(2)]
+    assert verdicts[0] == verdicts[1]

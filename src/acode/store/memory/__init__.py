@@ -98,12 +98,11 @@ class MemoryStore(Shelf):
     async def claim(self, wanted: Claim) -> list[Lease]:
         """Lease the most urgent ready tasks."""
         self._check_open()
-        return self._claim(wanted)
+        return self._claim(wanted, self._clock.now())
 
-    def _claim(self, wanted: Claim) -> list[Lease]:
+    def _claim(self, wanted: Claim, now: int) -> list[Lease]:
         if self._paused_by is not None or wanted.limit <= 0:
             return []
-        now = self._clock.now()
         entries = self._ready.first(wanted.limit, wanted.held, now)
         if not entries:
             return []
@@ -131,13 +130,14 @@ class MemoryStore(Shelf):
         entry.attempts = (*before, ended(last, report))
         entry.token = None
         self._wished.discard(report.task_id)
-        self._move(entry, step, report.actor, self._clock.now())
+        now = self._clock.now()
+        self._move(entry, step, report.actor, now)
         if step.task.status is Status.FAILED:
             self._bury(entry)
         elif step.task.status is Status.COMPLETED:
             entry.steps = None
             self._unblock(entry)
-        return self._claim(then) if then is not None else []
+        return self._claim(then, now) if then is not None else []
 
     def _bury(self, entry: Entry) -> None:
         failures = [a.ended_at for a in entry.attempts if a.error and a.ended_at is not None]
@@ -246,28 +246,27 @@ class MemoryStore(Shelf):
         self._counts[was][entry.level] -= 1
         self._counts[task.status][entry.level] += 1
         self._note(entry, was, step.reason, actor, now)
+        if self._keep is not None and task.status in DONE:
+            self._finished.append(task.id)
+            if len(self._finished) > self._keep:
+                self._forget(self._finished.popleft(), now)
         return task
 
     def _note(self, entry: Entry, was: Status | None, reason: str, actor: str, now: int) -> None:
         status = entry.task.status
         self._seq += 1
-        entry.moves.append(
-            Move(
-                seq=self._seq,
-                task_id=entry.task.id,
-                was=was,
-                became=status,
-                at=now,
-                actor=actor,
-                reason=reason,
-            )
+        move = Move(
+            seq=self._seq,
+            task_id=entry.task.id,
+            was=was,
+            became=status,
+            at=now,
+            actor=actor,
+            reason=reason,
         )
+        entry.moves.append(move)
         if status is Status.PENDING:
             self._ready.put(entry)
-        elif self._keep is not None and status in DONE:
-            self._finished.append(entry.task.id)
-            if len(self._finished) > self._keep:
-                self._forget(self._finished.popleft(), now)
 
     def _forget(self, task_id: str, now: int) -> None:
         """The oldest finished task, unless it was retried or others may look back at it."""

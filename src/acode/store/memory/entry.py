@@ -6,7 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from acode.model.task import Attempt, Move, Record, Task
-from acode.model.verdict import Fail, Report, RetryAt
+from acode.model.verdict import Report
 
 
 class Entry(msgspec.Struct, gc=False):
@@ -44,11 +44,10 @@ def mentions(task: Task, text: str) -> bool:
 
 def ended(attempt: Attempt, report: Report) -> Attempt:
     """An attempt that is over."""
-    verdict = report.verdict
     return replace(
         attempt,
         ended_at=report.ended_at,
         ending=report.ending,
-        error=verdict.failure if isinstance(verdict, Fail | RetryAt) else None,
+        error=report.verdict.failure,
         usage=report.usage,
     )

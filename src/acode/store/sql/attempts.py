@@ -10,7 +10,7 @@ from typing import NamedTuple
 from acode.errors import AcodeError, LeaseLost
 from acode.model.state import Status
 from acode.model.task import Lease, Task
-from acode.model.verdict import Fail, Report, RetryAt
+from acode.model.verdict import Report
 from acode.store import transitions
 from acode.store.base import Claim
 from acode.store.sql.claims import claim, foresee
@@ -131,7 +131,7 @@ def _write(tx: Transaction, ended: list[_Ended]) -> None:
 
 def _attempt_row(one: _Ended) -> Row:
     before, report = one.before, one.report
-    failure = report.verdict.failure if isinstance(report.verdict, Fail | RetryAt) else None
+    failure = report.verdict.failure
     return (
         before.last_attempt,
         before.worker_id,
