@@ -347,7 +347,7 @@ def test_a_signal_lets_a_serving_program_finish_what_runs(
     out, err = running.communicate(timeout=60)
     assert (running.returncode, out, err) == (0, "done\n", "")
     assert one.lines("ended") == ["ended"]
-    assert not one.processes()
+    wait_for(lambda: not one.processes())
 
 
 @pytest.mark.parametrize("isolation", ["inline", "process"])
