@@ -17,7 +17,7 @@ ROWS_PER_STATEMENT = 64
 TASK_COLUMNS = 10
 """Of the rows that are inserted."""
 
-_QUERIES = Queries(os.path.join(os.path.dirname(__file__), "queries.sql"))
+QUERIES = Queries(os.path.join(os.path.dirname(__file__), "queries.sql"))
 
 
 class SqliteTransaction(Transaction):
@@ -138,25 +138,25 @@ class SqliteTransaction(Transaction):
 
 @cache
 def _statement(name: str) -> str:
-    return _QUERIES.sql(name)
+    return QUERIES.sql(name)
 
 
 @cache
 def _composed(name: str, **parts: str) -> str:
-    return _QUERIES.sql(name, **parts)
+    return QUERIES.sql(name, **parts)
 
 
 @cache
 def _statement_for_one(name: str, columns: int) -> str:
     """The plain form of a set-based query, if it has one."""
     plain = f"{name}_one"
-    return _QUERIES.sql(plain) if _QUERIES.has(plain) else _set_statement(name, 1, columns)
+    return QUERIES.sql(plain) if QUERIES.has(plain) else _set_statement(name, 1, columns)
 
 
 @cache
 def _set_statement(name: str, rows: int, columns: int) -> str:
     row = f"({', '.join('?' * columns)})"
-    return _QUERIES.sql(name, rows=", ".join([row] * rows))
+    return QUERIES.sql(name, rows=", ".join([row] * rows))
 
 
 def _batches(name: str, rows: Sequence[Row]) -> Iterable[tuple[str, list[Any]]]:
