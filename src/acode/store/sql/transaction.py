@@ -128,6 +128,10 @@ class Transaction(ABC):
         """Every row of a query about a set of values, each given once."""
         return self.put(name, [(value,) for value in values])
 
+    def known(self, ids: Collection[str]) -> list[Row]:
+        """Id, sequence number and status of those of these tasks that are there already."""
+        return self.among("tasks_with_ids", ids)
+
     def count(self, was: str | None, became: str | None, level: int, n: int = 1) -> None:
         """Note that `n` tasks of this priority level went from one status to another."""
         if was is not None:

@@ -28,6 +28,9 @@ VALUES {rows};
 SELECT key, id, seq, status FROM tasks
 WHERE key IN (VALUES {rows});
 
+-- name: newest_id
+SELECT max(ifnull((SELECT max(id) FROM tasks), ''), ifnull((SELECT max(id) FROM archive), ''));
+
 -- name: tasks_with_ids
 WITH given (id) AS (VALUES {rows})
 SELECT id, seq, status FROM tasks WHERE id IN given
