@@ -122,6 +122,14 @@ class Transaction(ABC):
     def bump(self, changes: list[tuple[str, int, int]]) -> None:
         """Change tallies: status, priority level, by how much."""
 
+    @abstractmethod
+    def complete(self, given: Sequence[Row]) -> list[Row]:
+        """Complete tasks, each by its current token, note that, and forget their steps.
+
+        Given id, token, end, result, ending, usage and actor of each; the id, sequence number
+        and level of those that were, and whether others may wait for it.
+        """
+
     # What all of them share.
 
     def among(self, name: str, values: Iterable[Any]) -> list[Row]:
@@ -164,23 +172,6 @@ class Transaction(ABC):
                 for seq, number, worker, now, _, _ in leased
             ]
         )
-
-    def complete(self, given: Sequence[Row]) -> list[Row]:
-        """Complete tasks, each by its current token, and forget their steps.
-
-        Given id, token, end, result, ending, usage and actor of each; the id, sequence number
-        and level of those that were, and whether others may wait for it.
-        """
-        rows = self.put("complete", [one[:4] for one in given])
-        found = {row[0]: row for row in rows}
-        now = self.now
-        for id_, _, ended_at, _, ending, usage, actor in given:
-            if id_ in found:
-                _, seq, number, worker, started_at, _, host, _, _ = found[id_]
-                ended = (number, worker, host, started_at, ended_at, ending, None, usage)
-                self._moves.append((seq, "running", "completed", now, actor, "completed", *ended))
-        self.among("forget_steps", [row[0] for row in rows if row[-2]])
-        return [(row[0], row[1], row[5], row[-1]) for row in rows]
 
     def waiting(self) -> int:
         """Tasks that wait, those of this transaction included."""

@@ -142,6 +142,22 @@ UPDATE tasks SET status = given.status, attempt_count = given.attempt_count,
                  result = given.result, error = given.error, cancel = given.cancel, token = NULL
 FROM given WHERE tasks.seq = given.seq;
 
+-- name: insert_completions
+-- Before `complete`, which takes the tokens away.
+WITH given (id, token, ended_at, ending, usage, actor, now) AS (VALUES {rows})
+INSERT INTO history (task, was, became, at, actor, reason, number, worker_id, host_id, started_at,
+                     ended_at, ending, usage)
+SELECT seq, 'running', 'completed', given.now, given.actor, 'completed', last_attempt, worker_id,
+       host_id, started_at, given.ended_at, given.ending, given.usage
+FROM given CROSS JOIN tasks ON tasks.id = given.id AND tasks.token = given.token;
+
+-- name: insert_completions_one
+INSERT INTO history (task, was, became, at, actor, reason, number, worker_id, host_id, started_at,
+                     ended_at, ending, usage)
+SELECT seq, 'running', 'completed', ?7, ?6, 'completed', last_attempt, worker_id, host_id,
+       started_at, ?3, ?4, ?5
+FROM tasks WHERE id = ?1 AND token = ?2;
+
 -- name: complete
 WITH given (id, token, completed_at, result) AS (VALUES {rows})
 UPDATE tasks SET status = 'completed', completed_at = given.completed_at, result = given.result,
@@ -157,7 +173,7 @@ RETURNING {completed};
 
 -- name: completed
 -- What is returned has no type, and without one the checkpoints would be scanned.
-tasks.id, seq, last_attempt, worker_id, started_at, priority, host_id,
+tasks.id, seq, priority,
 EXISTS (SELECT 1 FROM checkpoints WHERE checkpoints.task_id = CAST(tasks.id AS TEXT)),
 EXISTS (SELECT 1 FROM dependencies WHERE dependencies.needs = tasks.seq);
 

@@ -91,6 +91,19 @@ class SqliteTransaction(Transaction):
             raise filling()
         return count(first)
 
+    def complete(self, given: Sequence[Row]) -> list[Row]:
+        """Complete tasks; what their rows know of the attempt is copied from there."""
+        self.write_moves()  # those of a task are told in their order
+        now = self._now
+        ends = [
+            (id_, token, ended_at, ending, usage, actor, now)
+            for id_, token, ended_at, _, ending, usage, actor in given
+        ]
+        self.put("insert_completions", ends)
+        rows = self.put("complete", [one[:4] for one in given])
+        self.among("forget_steps", [id_ for id_, _, _, has_steps, _ in rows if has_steps])
+        return [(id_, seq, level, is_needed) for id_, seq, level, _, is_needed in rows]
+
     def known(self, ids: Collection[str]) -> list[Row]:
         """Look only for those that may be there: nearly every new id is larger than all others."""
         newest = self.value("newest_id")
