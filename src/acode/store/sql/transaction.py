@@ -79,15 +79,11 @@ class Transaction(ABC):
         """Ask early what `rows` will ask, if nothing comes between that changes the answer."""
 
     @abstractmethod
-    def may_claim(self) -> bool:
-        """Whether claims are open, unless the query of the candidates sees to that itself."""
-
-    @abstractmethod
     def windows(self, limit: int) -> tuple[int, ...]:
         """How far a claim looks for so many tasks; it looks further while it finds too few."""
 
     def candidates(self, fits: str, window: int) -> str:  # noqa: ARG002 -- a parameter for most
-        """The statement that finds what to claim among what fits."""
+        """The statement that finds what to claim among what fits; nothing while claims are held."""
         return self.compose("candidates", fits=fits)
 
     @abstractmethod
@@ -183,6 +179,8 @@ class Transaction(ABC):
 
     def write_moves(self) -> None:
         """Write the noted lines of history, for whoever reads or removes them."""
+        if not self._moves:
+            return
         for columns, moves in groupby(self._moves, key=len):
             self.put("insert_ends" if columns > MOVE_COLUMNS else "insert_history", list(moves))
         self._moves.clear()

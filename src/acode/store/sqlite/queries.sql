@@ -51,9 +51,6 @@ SELECT sum(n) FROM tallies WHERE status IN ('pending', 'blocked');
 -- name: is_paused
 SELECT 1 FROM flags WHERE name = 'paused';
 
--- name: claims_are_held
-SELECT 1 FROM flags WHERE name IN ('paused', 'moving');
-
 -- name: set_paused
 INSERT INTO flags (name, at, actor) VALUES ('paused', :at, :actor)
 ON CONFLICT (name) DO NOTHING;
@@ -63,7 +60,9 @@ DELETE FROM flags WHERE name = 'paused';
 
 -- name: candidates
 -- The heads of the four levels, merged by age: each is one range of the index on ready tasks,
--- so the price does not depend on how many tasks there are.
+-- so the price does not depend on how many tasks there are. Only those that are chosen are read
+-- whole, in their order. While claims are held the limit is 0, and nothing is looked at; the flags
+-- are asked for one by one, because for an IN SQLite makes a table in memory.
 WITH heads (seq, level, ready_at) AS (
     SELECT * FROM (
         SELECT seq, priority, ready_at FROM tasks
@@ -85,11 +84,14 @@ WITH heads (seq, level, ready_at) AS (
         WHERE status = 'pending' AND priority = 3 AND ready_at <= :now AND {fits}
         ORDER BY ready_at, seq LIMIT :limit)
 )
-SELECT {columns}, tasks.token, tasks.seq FROM heads JOIN tasks ON tasks.seq = heads.seq
-ORDER BY CASE WHEN :ageing > 0 THEN max(0, heads.level - (:now - heads.ready_at) / :ageing)
-              ELSE heads.level END,
-         heads.ready_at, heads.seq
-LIMIT :limit;
+SELECT {columns}, tasks.token, tasks.seq FROM (
+    SELECT seq FROM heads
+    ORDER BY CASE WHEN :ageing > 0 THEN max(0, level - (:now - ready_at) / :ageing)
+                  ELSE level END,
+             ready_at, seq
+    LIMIT CASE WHEN EXISTS (SELECT 1 FROM flags WHERE name = 'paused')
+                 OR EXISTS (SELECT 1 FROM flags WHERE name = 'moving') THEN 0 ELSE :limit END
+) AS chosen CROSS JOIN tasks ON tasks.seq = chosen.seq;
 
 -- name: not_held
 -- A held circuit is a kind and a workstream, a kind that is held everywhere stands alone.

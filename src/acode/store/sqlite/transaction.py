@@ -109,10 +109,6 @@ class SqliteTransaction(Transaction):
         newest = self.value("newest_id")
         return super().known([one for one in ids if one <= newest])
 
-    def may_claim(self) -> bool:
-        """Hosts do not matter: no lease runs out by time."""
-        return not self.value("claims_are_held")
-
     def windows(self, limit: int) -> tuple[int, ...]:
         """Exactly so far: nobody else claims meanwhile."""
         return (limit,)
