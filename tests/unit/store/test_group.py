@@ -15,7 +15,7 @@ from acode.errors import AcodeError, LeaseLost, StoreUnusable, TaskNotFound
 from acode.ids import encode
 from acode.model.verdict import Complete
 from acode.store.base import Added, TaskQuery
-from acode.store.sql import group
+from acode.store.sql import group, turns
 from acode.store.sql.store import FEW
 from acode.store.sqlite import SqliteStore
 from tests.conformance.kit import PLENTY, World, assert_sound, at_once, report, submission, wish
@@ -136,6 +136,17 @@ async def test_what_waits_together_is_committed_together(world: World, path: Pat
     # The writer may have taken the first one before the others came.
     assert 1 <= len(seen) <= 2
     assert len(await world.store.find(TaskQuery(limit=PLENTY))) == len(set(added)) == 300
+
+
+async def test_too_much_for_one_commit_is_written_in_parts(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (group, turns):
+        monkeypatch.setattr(module, "MAX_GROUP", 100)
+    with commits(world.store) as seen:
+        added = await asyncio.gather(*[world.add() for _ in range(250)])
+    assert len(seen) == 3
+    assert len(await world.store.find(TaskQuery(limit=PLENTY))) == len(set(added)) == 250
 
 
 async def test_every_kind_of_write_shares_the_commit(world: World, path: Path) -> None:

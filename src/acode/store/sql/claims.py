@@ -78,9 +78,8 @@ def _assigned(ready: list[Task], wanted: Claim) -> list[Assigned]:
     if not ready or wanted.limit <= 0:
         return []
     offer = ready[: wanted.limit]
-    workers = wanted.assign(offer)
-    given = list(zip(offer, workers, strict=True))
-    ready[: wanted.limit] = [] if all(workers) else [task for task, worker in given if not worker]
+    given = list(zip(offer, wanted.assign(offer), strict=True))
+    ready[: wanted.limit] = [task for task, worker in given if not worker]
     return [(task, worker) for task, worker in given if worker]
 
 

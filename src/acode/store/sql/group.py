@@ -7,21 +7,27 @@ threads cost.
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Any, TypeVar
-
-import msgspec
+from typing import Any
 
 from acode.clock import ticks
 from acode.errors import AcodeError, DiskFull, StoreBusy, StoreUnavailable, StoreUnusable
 from acode.store.sql.claims import claim
+from acode.store.sql.turns import (
+    MAX_GROUP,
+    Nudge,
+    Promise,
+    Request,
+    Turn,
+    answer,
+    call,
+    committed,
+    join,
+    tell,
+)
 from acode.store.sql.writer import Book, Demand, Write
-
-MAX_GROUP = 1000
-"""Where so many wishes are gathered, no more are; bounds the time that other processes wait for the
-lock."""
 
 MAX_HERE = 128
 """Requests that the loop writes by itself at most."""
@@ -38,55 +44,14 @@ LULL_COMMITS = 64
 """After so many the thread waits for a lull, to do what would hold up a commit some day."""
 
 
-class _Promise(msgspec.Struct, eq=False):
-    """Somebody waits until the disk has everything that is committed now."""
-
-    future: asyncio.Future[Any]
-    outcome: Any = None
-    """Once it is done. An exception is raised to whoever waits."""
-
-
-class _Request(_Promise, kw_only=True):
-    """Somebody waits for a write, and when it is committed perhaps for the disk."""
-
-    demand: Demand
-
-
-class _Turn(msgspec.Struct, eq=False):
-    """What a loop asked for in one of its turns, or in some that are answered together."""
-
-    loop: asyncio.AbstractEventLoop
-    requests: list[_Request] = []
-    promises: list[_Promise] = []
-
-    def __len__(self) -> int:
-        return len(self.requests) + len(self.promises)
-
-    def parts(self) -> Iterator["_Turn"]:
-        """The same in pieces that are not too large."""
-        if len(self) <= MAX_GROUP:
-            yield self
-            return
-        for start in range(0, len(self.requests), MAX_GROUP):
-            yield _Turn(self.loop, self.requests[start : start + MAX_GROUP])
-        yield _Turn(self.loop, [], self.promises)
-
-
-W = TypeVar("W", _Request, _Promise)
-
-
-class _Nudge(msgspec.Struct):
-    """Tells the thread to look for a lull."""
-
-
 class GroupWriter:
     """Takes whatever is waiting, commits it once, brings it to the disk, and answers everybody."""
 
     def __init__(self, book: Book, *, here: bool = True) -> None:
         self._book = book
         self._here = here  # the loop may write, too
-        self._waiting: SimpleQueue[_Turn | _Nudge | None] = SimpleQueue()
-        self._gathered: dict[asyncio.AbstractEventLoop, _Turn] = {}
+        self._waiting: SimpleQueue[Turn | Nudge | None] = SimpleQueue()
+        self._gathered: dict[asyncio.AbstractEventLoop, Turn] = {}
         """What a loop has asked for in its present turn."""
         self._stopped = False
         self._gate = threading.Lock()
@@ -109,7 +74,7 @@ class GroupWriter:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         with self._gate:
-            self._turn_of(loop).requests.append(_Request(future, demand=demand))
+            self._turn_of(loop).requests.append(Request(future, demand=demand))
         return future
 
     def settle(self) -> asyncio.Future[Any]:
@@ -117,16 +82,16 @@ class GroupWriter:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         with self._gate:
-            self._turn_of(loop).promises.append(_Promise(future))
+            self._turn_of(loop).promises.append(Promise(future))
         return future
 
-    def _turn_of(self, loop: asyncio.AbstractEventLoop) -> _Turn:
+    def _turn_of(self, loop: asyncio.AbstractEventLoop) -> Turn:
         """The present turn of a loop; whoever calls this has the gate."""
         turn = self._gathered.get(loop)
         if turn is None:
             if self._stopped:
                 raise StoreUnusable("the store is closed")
-            turn = self._gathered[loop] = _Turn(loop)
+            turn = self._gathered[loop] = Turn(loop)
             # Not at once: the thread would run off with the first of many.
             loop.call_soon(self._hand_over, loop)
         return turn
@@ -142,14 +107,14 @@ class GroupWriter:
         if here:
             self._write_here(turn)
 
-    def _may_write_here(self, turn: _Turn) -> bool:
+    def _may_write_here(self, turn: Turn) -> bool:
         """Whether the loop may write: it takes no time, and nobody else is at it."""
         free = self._here and not self._requested and ticks() >= self._write_again
         small = free and len(turn) <= MAX_HERE
         quick = small and all(one.demand.quick for one in turn.requests)
         return quick and self._writing.acquire(blocking=False)
 
-    def _write_here(self, turn: _Turn) -> None:
+    def _write_here(self, turn: Turn) -> None:
         began = ticks()
         try:
             self._commit(turn.requests, patient=False)
@@ -159,12 +124,12 @@ class GroupWriter:
                 self._queue(turn)
         else:
             self._rest_if_slow(began)
-            news, late = _committed(turn.requests)
-            _tell(news)
+            news, late = committed(turn.requests)
+            tell(news)
             self._keep_here(turn.loop, turn.promises)
             self._keep_soon(turn.loop, late)
             if turn.requests and self._commits == LULL_COMMITS:
-                self._waiting.put(_Nudge())
+                self._waiting.put(Nudge())
         finally:
             self._writing.release()
 
@@ -173,32 +138,32 @@ class GroupWriter:
         if now - began > SLOW_SECONDS:
             self._write_again = now + (now - began) / SLOW_SHARE
 
-    def _keep_soon(self, loop: asyncio.AbstractEventLoop, promises: list[_Promise]) -> None:
+    def _keep_soon(self, loop: asyncio.AbstractEventLoop, promises: list[Promise]) -> None:
         """Whoever has been answered goes on before the loop waits for the disk."""
         if not promises:
             return
         with self._gate:
             if self._stopped:
-                self._queue(_Turn(loop, [], promises))
+                self._queue(Turn(loop, [], promises))
             else:
                 self._turn_of(loop).promises += promises
 
-    def _keep_here(self, loop: asyncio.AbstractEventLoop, promises: list[_Promise]) -> None:
+    def _keep_here(self, loop: asyncio.AbstractEventLoop, promises: list[Promise]) -> None:
         """Wait for the disk if it is quick; otherwise the loop has better things to do."""
         if not promises:
             return
         began = ticks()
         if began < self._sync_again or self._owed[loop]:
             with self._gate:
-                self._queue(_Turn(loop, [], promises))
+                self._queue(Turn(loop, [], promises))
             return
         self._keep(promises)
-        _answer(promises)
+        answer(promises)
         now = ticks()
         if now - began > SLOW_SYNC_SECONDS:
             self._sync_again = now + (now - began) / SLOW_SHARE
 
-    def _keep(self, promises: Iterable[_Promise]) -> None:
+    def _keep(self, promises: Iterable[Promise]) -> None:
         """Wait for the disk: now they may be told, unless it failed."""
         try:
             self._book.sync()
@@ -206,7 +171,7 @@ class GroupWriter:
             for promise in promises:
                 promise.outcome = error
 
-    def _queue(self, turn: _Turn) -> None:
+    def _queue(self, turn: Turn) -> None:
         """Leave it to the thread; whoever calls this has the gate."""
         self._requested += len(turn.requests)
         self._owed[turn.loop] += len(turn)
@@ -237,30 +202,30 @@ class GroupWriter:
             if kept := [one for _, promises in promised for one in promises]:
                 self._keep(kept)
             for loop, promises in promised:
-                _call(loop, self._hear_kept, promises)
+                call(loop, self._hear_kept, promises)
         with suppress(AcodeError):  # nobody waits for it any more
             self._book.sync()
 
-    def _tell_from_here(self, turn: _Turn) -> list[_Promise]:
+    def _tell_from_here(self, turn: Turn) -> list[Promise]:
         """Let a loop hear what is committed; who waits for the disk."""
-        news, late = _committed(turn.requests)
-        _call(turn.loop, self._hear, news)
+        news, late = committed(turn.requests)
+        call(turn.loop, self._hear, news)
         return turn.promises + late
 
-    def _hear(self, loop: asyncio.AbstractEventLoop, news: list[_Request]) -> None:
-        self._owed[loop] -= _tell(news)
+    def _hear(self, loop: asyncio.AbstractEventLoop, news: list[Request]) -> None:
+        self._owed[loop] -= tell(news)
 
-    def _hear_kept(self, loop: asyncio.AbstractEventLoop, promises: list[_Promise]) -> None:
+    def _hear_kept(self, loop: asyncio.AbstractEventLoop, promises: list[Promise]) -> None:
         self._owed[loop] -= len(promises)
-        _answer(promises)
+        answer(promises)
 
-    def _next_turns(self) -> list[_Turn] | None:
+    def _next_turns(self) -> list[Turn] | None:
         """Whatever waits, one turn for each loop; None when nothing more will come."""
         first = self._next()
         if first is None:
             return None
-        turns: dict[asyncio.AbstractEventLoop, _Turn] = {}
-        size = _join(turns, first)
+        turns: dict[asyncio.AbstractEventLoop, Turn] = {}
+        size = join(turns, first)
         while size < MAX_GROUP:
             try:
                 found = self._waiting.get_nowait()
@@ -269,10 +234,10 @@ class GroupWriter:
             if found is None:
                 self._waiting.put(None)
                 break
-            size += _join(turns, found)
+            size += join(turns, found)
         return list(turns.values())
 
-    def _next(self) -> _Turn | _Nudge | None:
+    def _next(self) -> Turn | Nudge | None:
         while self._commits >= LULL_COMMITS:
             before = self._commits
             try:
@@ -287,7 +252,7 @@ class GroupWriter:
             self._commits = 0
             self._book.tidy()
 
-    def _write(self, requests: list[_Request]) -> None:
+    def _write(self, requests: list[Request]) -> None:
         try:
             self._commit(requests)
         except (DiskFull, StoreBusy, StoreUnavailable) as error:
@@ -302,11 +267,11 @@ class GroupWriter:
             for one in requests:
                 self._write([one])
 
-    def _commit(self, requests: list[_Request], *, patient: bool = True) -> None:
+    def _commit(self, requests: list[Request], *, patient: bool = True) -> None:
         if not requests:
             return
         self._commits += 1
-        kinds: dict[Write, list[_Request]] = {}
+        kinds: dict[Write, list[Request]] = {}
         for one in requests:
             kinds.setdefault(one.demand.write, []).append(one)
         # Claims come last, so that they see what was added and finished with them.
@@ -316,61 +281,3 @@ class GroupWriter:
         for (_, alike), results in zip(order, answers, strict=True):
             for one, result in zip(alike, results, strict=True):
                 one.outcome = result
-
-
-def _join(turns: dict[asyncio.AbstractEventLoop, _Turn], found: _Turn | _Nudge) -> int:
-    """Add what was found to what else its loop has asked for; how much it is."""
-    if isinstance(found, _Nudge):
-        return 0
-    turn = turns.setdefault(found.loop, found)
-    if turn is not found:
-        turn.requests += found.requests
-        turn.promises += found.promises
-    return len(found)
-
-
-def _committed(requests: list[_Request]) -> tuple[list[_Request], list[_Promise]]:
-    """Who hears of it now, and what may be said only when it is on disk."""
-    news: list[_Request] = []
-    late: list[_Promise] = []
-    for one in requests:
-        over = one.demand.early or isinstance(one.outcome, Exception)
-        if over or one.demand.seen is not None:
-            news.append(one)
-        if not over:
-            late.append(one)
-    return news, late
-
-
-def _tell(news: Iterable[_Request]) -> int:
-    """Say what can be said now that it is committed; to how many that was the answer."""
-    answered = []
-    for one in news:
-        failed = isinstance(one.outcome, Exception)
-        if one.demand.seen is not None and not failed:
-            one.demand.seen(one.outcome)
-        if one.demand.early or failed:
-            answered.append(one)
-    _answer(answered)
-    return len(answered)
-
-
-def _answer(promises: Iterable[_Promise]) -> None:
-    for one in promises:
-        if one.future.done():  # the waiter was cancelled; the write stands
-            continue
-        if isinstance(one.outcome, Exception):
-            one.future.set_exception(one.outcome)
-        else:
-            one.future.set_result(one.outcome)
-
-
-def _call(
-    loop: asyncio.AbstractEventLoop,
-    hear: Callable[[asyncio.AbstractEventLoop, list[W]], None],
-    wishes: list[W],
-) -> None:
-    """Let a loop hear something, from the thread."""
-    if wishes:
-        with suppress(RuntimeError):  # the loop is gone, and with it whoever waited
-            loop.call_soon_threadsafe(hear, loop, wishes)
