@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from acode.clock import ManualClock
-from acode.errors import AcodeError, LeaseLost, StoreUnusable, TaskNotFound
+from acode.errors import AcodeError, LeaseLost, QueueFull, StoreUnusable, TaskNotFound
 from acode.ids import encode
 from acode.model.verdict import Complete
 from acode.store.base import Added, TaskQuery
@@ -183,6 +183,14 @@ async def test_two_ends_of_one_attempt_that_come_together_are_one(world: World, 
     lease = await world.lease(await world.add())
     outcomes = await together(path, *[world.complete(lease) for _ in range(5)])
     assert [type(outcome) for outcome in outcomes] == [type(None)] + [LeaseLost] * 4
+
+
+async def test_of_additions_that_come_together_those_are_taken_that_fit(
+    world: World, path: Path
+) -> None:
+    results = await together(path, *[world.add_all(submission(), queue_size=2) for _ in range(3)])
+    assert [type(result) for result in results] == [list, list, QueueFull]
+    assert len(await world.store.find(TaskQuery())) == 2
 
 
 async def test_a_refusal_concerns_only_the_one_who_asked(world: World, path: Path) -> None:
