@@ -26,8 +26,14 @@ FROM drawn;
 INSERT INTO history (task, was, became, at, actor, reason)
 SELECT seq, NULL, 'pending', created_at, 'bench', 'added' FROM tasks;
 
-INSERT INTO attempts (task, number, worker_id, started_at, ended_at, ending)
-SELECT seq, 1, 'w', started_at, completed_at, '{"type":"exited","code":0}'
+INSERT INTO history (task, was, became, at, actor, reason)
+SELECT seq, 'pending', 'running', started_at, 'worker-w', 'attempt 1'
+FROM tasks WHERE status = 'completed';
+
+INSERT INTO history (task, was, became, at, actor, reason, number, worker_id, started_at, ended_at,
+                     ending)
+SELECT seq, 'running', 'completed', completed_at, 'daemon', 'completed', 1, 'w', started_at,
+       completed_at, '{"type":"exited","code":0}'
 FROM tasks WHERE status = 'completed';
 
 UPDATE tallies SET n = (

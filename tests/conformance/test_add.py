@@ -182,6 +182,13 @@ async def test_a_batch_can_be_sent_again(world: World, dump: Callable[[], Any]) 
     assert dump() == before
 
 
+async def test_ids_may_come_in_any_order(world: World) -> None:
+    low, middle, high = (submission(id=encode(number)) for number in (1, 2, 3))
+    await world.add_all(low, high)
+    added = await world.add_all(high, middle, low)
+    assert [one.existed for one in added] == [True, False, True]
+
+
 async def test_an_id_counts_once_within_a_batch(world: World) -> None:
     one = submission()
     added = await world.add_all(one, one)

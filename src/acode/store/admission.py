@@ -44,10 +44,9 @@ def admit(
     submissions: Sequence[Submission], present: Present, *, queue_size: int, now: int
 ) -> Admitted:
     """Take all submissions or refuse them all."""
-    if _are_plain(submissions, present.standings):
+    if are_plain(submissions, present.standings):
         _check_room(len(submissions), present, queue_size)
-        plain = [transitions.added(one, blocked=False, now=now) for one in submissions]
-        return Admitted([Added(task.id, task.status) for task in plain], plain)
+        return admit_plain(submissions, now)
     names = _names(submissions, present)
     new = {s.id: s for s in submissions if names[s.id] == s.id and s.id not in present.standings}
     _check_room(len(new), present, queue_size)
@@ -58,7 +57,13 @@ def admit(
     return Admitted(answers, list(tasks.values()))
 
 
-def _are_plain(submissions: Sequence[Submission], standings: Mapping[str, Standing]) -> bool:
+def admit_plain(submissions: Sequence[Submission], now: int) -> Admitted:
+    """Take submissions that concern nobody else and for which there is room."""
+    tasks = [transitions.added(one, blocked=False, now=now) for one in submissions]
+    return Admitted([Added(task.id, task.status) for task in tasks], tasks)
+
+
+def are_plain(submissions: Sequence[Submission], standings: Mapping[str, Standing]) -> bool:
     """Whether all are new and concern nobody else, as nearly always."""
     for one in submissions:
         if one.spec.key is not None or one.spec.dependencies or one.id in standings:

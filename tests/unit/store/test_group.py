@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from acode.clock import ManualClock
-from acode.errors import AcodeError, LeaseLost, StoreUnusable, TaskNotFound
+from acode.errors import AcodeError, LeaseLost, QueueFull, StoreUnusable, TaskNotFound
 from acode.ids import encode
 from acode.model.verdict import Complete
 from acode.store.base import Added, TaskQuery
-from acode.store.sql import group
+from acode.store.sql import group, turns
 from acode.store.sql.store import FEW
 from acode.store.sqlite import SqliteStore
 from tests.conformance.kit import PLENTY, World, assert_sound, at_once, report, submission, wish
@@ -138,6 +138,17 @@ async def test_what_waits_together_is_committed_together(world: World, path: Pat
     assert len(await world.store.find(TaskQuery(limit=PLENTY))) == len(set(added)) == 300
 
 
+async def test_too_much_for_one_commit_is_written_in_parts(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (group, turns):
+        monkeypatch.setattr(module, "MAX_GROUP", 100)
+    with commits(world.store) as seen:
+        added = await asyncio.gather(*[world.add() for _ in range(250)])
+    assert len(seen) == 3
+    assert len(await world.store.find(TaskQuery(limit=PLENTY))) == len(set(added)) == 250
+
+
 async def test_every_kind_of_write_shares_the_commit(world: World, path: Path) -> None:
     await world.add_all(*[submission(id=encode(number)) for number in range(5)])
     leases = await world.claim(3)
@@ -172,6 +183,14 @@ async def test_two_ends_of_one_attempt_that_come_together_are_one(world: World, 
     lease = await world.lease(await world.add())
     outcomes = await together(path, *[world.complete(lease) for _ in range(5)])
     assert [type(outcome) for outcome in outcomes] == [type(None)] + [LeaseLost] * 4
+
+
+async def test_of_additions_that_come_together_those_are_taken_that_fit(
+    world: World, path: Path
+) -> None:
+    results = await together(path, *[world.add_all(submission(), queue_size=2) for _ in range(3)])
+    assert [type(result) for result in results] == [list, list, QueueFull]
+    assert len(await world.store.find(TaskQuery())) == 2
 
 
 async def test_a_refusal_concerns_only_the_one_who_asked(world: World, path: Path) -> None:

@@ -1,5 +1,6 @@
 """Nothing frequent scans or sorts the whole table, whatever its size."""
 
+import itertools
 import sqlite3
 from collections.abc import Iterator
 from typing import Any
@@ -11,8 +12,9 @@ from acode.model.ending import Exited
 from acode.model.priority import Priority
 from acode.model.state import Status
 from acode.model.verdict import Complete, Fail, Report
-from acode.store.base import Circuit, Sort, TaskQuery
+from acode.store.base import Circuit, Sort, TaskQuery, WholeKind
 from acode.store.sqlite import SqliteStore
+from acode.store.sqlite.transaction import QUERIES
 from tests.conformance.kit import FAILURE, PLENTY, World, at_once, submission, wish
 
 
@@ -34,6 +36,14 @@ class Watched:
         queries = [sql for sql in statements if not sql.startswith(control)]
         assert queries
         return [step for sql in queries for step in self.plan(sql)]
+
+    def steps(self, call: Any) -> int:
+        """How many instructions SQLite runs for the call."""
+        ticks = itertools.count()
+        self.connection.set_progress_handler(lambda: next(ticks) < 0, 1)
+        at_once(call)
+        self.connection.set_progress_handler(None, 1)
+        return next(ticks)
 
     def plan(self, sql: str) -> list[str]:
         return [row[3] for row in self.connection.execute(f"EXPLAIN QUERY PLAN {sql}")]
@@ -75,6 +85,15 @@ def test_a_claim_looks_only_at_the_heads_of_the_four_levels(
     assert sum("tasks_ready" in step for step in plans) == 4
     # The heads themselves are merged in memory: at most four times the limit.
     assert sum("TEMP B-TREE" in step for step in plans) == 1
+
+
+def test_a_paused_queue_is_not_looked_at(watched: Watched) -> None:
+    """Not even past what a circuit holds, of which there may be any number."""
+    wanted = wish(5, (WholeKind("shell"),))
+    at_once(watched.world.add_all(*[submission() for _ in range(500)]))
+    looking = watched.steps(watched.store.claim(wanted))
+    at_once(watched.store.pause(True, actor="user"))
+    assert watched.steps(watched.store.claim(wanted)) < 500 < looking
 
 
 def test_adding_looks_up_ids_and_keys(watched: Watched) -> None:
@@ -155,3 +174,12 @@ def test_what_runs_is_found_without_the_rest(watched: Watched, what: str) -> Non
     assert_unsorted(plans)
     index = {"wishes": "tasks_to_cancel", "leases": "tasks_by_status"}[what]
     assert all(index in step for step in plans)
+
+
+@pytest.mark.parametrize("query", ["lease_one", "complete_one"])
+def test_a_status_is_checked_without_a_table_in_memory(watched: Watched, query: str) -> None:
+    """SQLite makes one for a CHECK with IN, again for every row that is written."""
+    sql = QUERIES.sql(query)
+    program = watched.connection.execute(f"EXPLAIN {sql}", (None,) * sql.count("?"))
+    made = [row[5] for row in program if row[1] == "OpenEphemeral"]
+    assert [keys for keys in made if keys] == []

@@ -247,6 +247,7 @@ async def test_a_disk_that_has_become_slow_is_left_to_the_thread(
     busy: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(group, "SLOW_SYNC_SECONDS", 0.0)
+    monkeypatch.setattr(group, "SLOW_SHARE", 1e-6)
     disk = SlowDisk()
     disk.is_quick.set()
     monkeypatch.setattr(SYNC, disk.sync)

@@ -154,10 +154,6 @@ class PostgresTransaction(Transaction):
         if values:
             self._asked[name] = self._wire.execute(statement(name), [list(values)])
 
-    def may_claim(self) -> bool:
-        """The candidates are none if claims are held."""
-        return True
-
     def windows(self, limit: int) -> tuple[int, ...]:
         """Further than needed, then much further. There are few of them, each with its own plan."""
         near = max(NEAR, 1 << (2 * limit - 1).bit_length())

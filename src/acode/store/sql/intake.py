@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import islice, repeat
 from typing import Any, NamedTuple
 
 from acode.errors import AcodeError
 from acode.model.state import Status
 from acode.model.task import Submission, Task
-from acode.store.admission import Present, Standing, admit
+from acode.store.admission import Present, Standing, admit, admit_plain, are_plain
 from acode.store.base import Added
 from acode.store.sql.rows import Row, sensible, text
 from acode.store.sql.transaction import Transaction
@@ -28,7 +29,7 @@ class Addition(NamedTuple):
 def add(tx: Transaction, additions: Sequence[Addition]) -> list[list[Added] | AcodeError]:
     """Insert the tasks of every addition; each is stored whole or refused whole."""
     intake = _Intake(tx, additions)
-    results = [intake.take(addition) for addition in additions]
+    results = intake.take_together(additions) or [intake.take(one) for one in additions]
     intake.write()
     return results
 
@@ -45,12 +46,13 @@ class _Intake:
         self._standings: dict[str, Standing] = {}
         self._seqs: dict[str, int] = {}
         self._present = Present(self._standings, {}, 0)
-        self._look_up([one for addition in additions for one in addition.submissions])
+        self._submissions = [one for addition in additions for one in addition.submissions]
+        self._look_up()
 
-    def _look_up(self, submissions: Sequence[Submission]) -> None:
-        named = {one.id for one in submissions}
+    def _look_up(self) -> None:
+        named = {one.id for one in self._submissions}
         keys = set()
-        for one in submissions:
+        for one in self._submissions:
             if one.spec.dependencies:
                 named.update(one.spec.dependencies)
             if one.spec.key is not None:
@@ -58,9 +60,9 @@ class _Intake:
         tx = self._tx
         tx.ahead("tasks_with_ids", named)
         tx.ahead("tasks_with_keys", keys)
-        self._fresh = tx.fresh_seqs(len(submissions))
+        self._fresh = tx.fresh_seqs(len(self._submissions))
         self._present.waiting = tx.waiting()
-        self._note_standings(tx.among("tasks_with_ids", named))
+        self._note_standings(tx.known(named))
         rows = tx.among("tasks_with_keys", keys)
         self._keys = {row[0]: row[1] for row in rows}
         self._present.keys = self._keys
@@ -73,6 +75,18 @@ class _Intake:
             if seq is not None:
                 self._seqs[id_] = seq
 
+    def take_together(self, additions: Sequence[Addition]) -> list[list[Added] | AcodeError]:
+        """Note all rows at once, if none concerns anybody else and there is room; or none."""
+        new = self._submissions
+        room = min(addition.queue_size for addition in additions) - self._present.waiting
+        if len(new) > room or not are_plain(new, self._standings):
+            return []
+        added, tasks = admit_plain(new, self._now)
+        actors = [one.actor for one in additions for _ in one.submissions]
+        self._note(tasks, self._fresh, actors)
+        rest = iter(added)
+        return [list(islice(rest, len(one.submissions))) for one in additions]
+
     def take(self, addition: Addition) -> list[Added] | AcodeError:
         """Note one addition's rows, or say why it is refused."""
         submissions, actor, queue_size = addition
@@ -81,7 +95,7 @@ class _Intake:
         except AcodeError as refusal:
             return refusal
         self._place(admitted.tasks)
-        self._note(admitted.tasks, actor)
+        self._note(admitted.tasks, [self._seqs[task.id] for task in admitted.tasks], repeat(actor))
         return admitted.added
 
     def _place(self, tasks: Sequence[Task]) -> None:
@@ -92,9 +106,10 @@ class _Intake:
             if task.spec.key is not None:
                 self._keys[task.spec.key] = task.id
 
-    def _note(self, tasks: Sequence[Task], actor: str) -> None:
-        for task in tasks:
-            spec, seq, status = task.spec, self._seqs[task.id], _NAMES[task.status]
+    def _note(self, tasks: Sequence[Task], seqs: Iterable[int], actors: Iterable[str]) -> None:
+        # There may be more numbers than tasks.
+        for task, seq, actor in zip(tasks, seqs, actors, strict=False):
+            spec, status = task.spec, _NAMES[task.status]
             self._tasks.append(
                 (
                     seq,

@@ -79,15 +79,11 @@ class Transaction(ABC):
         """Ask early what `rows` will ask, if nothing comes between that changes the answer."""
 
     @abstractmethod
-    def may_claim(self) -> bool:
-        """Whether claims are open, unless the query of the candidates sees to that itself."""
-
-    @abstractmethod
     def windows(self, limit: int) -> tuple[int, ...]:
         """How far a claim looks for so many tasks; it looks further while it finds too few."""
 
     def candidates(self, fits: str, window: int) -> str:  # noqa: ARG002 -- a parameter for most
-        """The statement that finds what to claim among what fits."""
+        """The statement that finds what to claim among what fits; nothing while claims are held."""
         return self.compose("candidates", fits=fits)
 
     @abstractmethod
@@ -122,11 +118,23 @@ class Transaction(ABC):
     def bump(self, changes: list[tuple[str, int, int]]) -> None:
         """Change tallies: status, priority level, by how much."""
 
+    @abstractmethod
+    def complete(self, given: Sequence[Row]) -> list[Row]:
+        """Complete tasks, each by its current token, note that, and forget their steps.
+
+        Given id, token, end, result, ending, usage and actor of each; the id, sequence number
+        and level of those that were, and whether others may wait for it.
+        """
+
     # What all of them share.
 
     def among(self, name: str, values: Iterable[Any]) -> list[Row]:
         """Every row of a query about a set of values, each given once."""
         return self.put(name, [(value,) for value in values])
+
+    def known(self, ids: Collection[str]) -> list[Row]:
+        """Id, sequence number and status of those of these tasks that are there already."""
+        return self.among("tasks_with_ids", ids)
 
     def count(self, was: str | None, became: str | None, level: int, n: int = 1) -> None:
         """Note that `n` tasks of this priority level went from one status to another."""
@@ -161,23 +169,6 @@ class Transaction(ABC):
             ]
         )
 
-    def complete(self, given: Sequence[Row]) -> list[Row]:
-        """Complete tasks, each by its current token, and forget their steps.
-
-        Given id, token, end, result, ending, usage and actor of each; the id, sequence number
-        and level of those that were, and whether others may wait for it.
-        """
-        rows = self.put("complete", [one[:4] for one in given])
-        found = {row[0]: row for row in rows}
-        now = self.now
-        for id_, _, ended_at, _, ending, usage, actor in given:
-            if id_ in found:
-                _, seq, number, worker, started_at, _, host, _, _ = found[id_]
-                ended = (number, worker, host, started_at, ended_at, ending, None, usage)
-                self._moves.append((seq, "running", "completed", now, actor, "completed", *ended))
-        self.among("forget_steps", [row[0] for row in rows if row[-2]])
-        return [(row[0], row[1], row[5], row[-1]) for row in rows]
-
     def waiting(self) -> int:
         """Tasks that wait, those of this transaction included."""
         return int(self.value("waiting") or 0) + self.noted_waiting()
@@ -188,6 +179,8 @@ class Transaction(ABC):
 
     def write_moves(self) -> None:
         """Write the noted lines of history, for whoever reads or removes them."""
+        if not self._moves:
+            return
         for columns, moves in groupby(self._moves, key=len):
             self.put("insert_ends" if columns > MOVE_COLUMNS else "insert_history", list(moves))
         self._moves.clear()

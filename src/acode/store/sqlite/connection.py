@@ -31,7 +31,6 @@ APPLICATION_ID = 0x61636F64
 _PRAGMAS = (
     # What must not be lost is brought to the disk by `Book.sync`, when the lock is free again.
     "PRAGMA synchronous = NORMAL",
-    "PRAGMA foreign_keys = ON",
     f"PRAGMA journal_size_limit = {WAL_LIMIT_BYTES}",
     "PRAGMA cache_size = -32768",
     "PRAGMA temp_store = MEMORY",
@@ -60,6 +59,9 @@ def connect(path: str, *, readonly: bool = False) -> sqlite3.Connection:
                 # From here on it is we who wait for locks, see `insist`.
                 connection.execute("PRAGMA busy_timeout = 0")
                 migrate(connection)
+            # Not before: a table that is copied to change it is dropped, and all that points to it
+            # with it.
+            connection.execute("PRAGMA foreign_keys = ON")
         except BaseException:
             connection.close()
             raise

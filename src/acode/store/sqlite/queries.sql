@@ -28,6 +28,9 @@ VALUES {rows};
 SELECT key, id, seq, status FROM tasks
 WHERE key IN (VALUES {rows});
 
+-- name: newest_id
+SELECT max(ifnull((SELECT max(id) FROM tasks), ''), ifnull((SELECT max(id) FROM archive), ''));
+
 -- name: tasks_with_ids
 WITH given (id) AS (VALUES {rows})
 SELECT id, seq, status FROM tasks WHERE id IN given
@@ -48,9 +51,6 @@ SELECT sum(n) FROM tallies WHERE status IN ('pending', 'blocked');
 -- name: is_paused
 SELECT 1 FROM flags WHERE name = 'paused';
 
--- name: claims_are_held
-SELECT 1 FROM flags WHERE name IN ('paused', 'moving');
-
 -- name: set_paused
 INSERT INTO flags (name, at, actor) VALUES ('paused', :at, :actor)
 ON CONFLICT (name) DO NOTHING;
@@ -60,7 +60,9 @@ DELETE FROM flags WHERE name = 'paused';
 
 -- name: candidates
 -- The heads of the four levels, merged by age: each is one range of the index on ready tasks,
--- so the price does not depend on how many tasks there are.
+-- so the price does not depend on how many tasks there are. Only those that are chosen are read
+-- whole, in their order. While claims are held the limit is 0, and nothing is looked at; the flags
+-- are asked for one by one, because for an IN SQLite makes a table in memory.
 WITH heads (seq, level, ready_at) AS (
     SELECT * FROM (
         SELECT seq, priority, ready_at FROM tasks
@@ -82,11 +84,14 @@ WITH heads (seq, level, ready_at) AS (
         WHERE status = 'pending' AND priority = 3 AND ready_at <= :now AND {fits}
         ORDER BY ready_at, seq LIMIT :limit)
 )
-SELECT {columns}, tasks.token, tasks.seq FROM heads JOIN tasks ON tasks.seq = heads.seq
-ORDER BY CASE WHEN :ageing > 0 THEN max(0, heads.level - (:now - heads.ready_at) / :ageing)
-              ELSE heads.level END,
-         heads.ready_at, heads.seq
-LIMIT :limit;
+SELECT {columns}, tasks.token, tasks.seq FROM (
+    SELECT seq FROM heads
+    ORDER BY CASE WHEN :ageing > 0 THEN max(0, level - (:now - ready_at) / :ageing)
+                  ELSE level END,
+             ready_at, seq
+    LIMIT CASE WHEN EXISTS (SELECT 1 FROM flags WHERE name = 'paused')
+                 OR EXISTS (SELECT 1 FROM flags WHERE name = 'moving') THEN 0 ELSE :limit END
+) AS chosen CROSS JOIN tasks ON tasks.seq = chosen.seq;
 
 -- name: not_held
 -- A held circuit is a kind and a workstream, a kind that is held everywhere stands alone.
@@ -139,6 +144,22 @@ UPDATE tasks SET status = given.status, attempt_count = given.attempt_count,
                  result = given.result, error = given.error, cancel = given.cancel, token = NULL
 FROM given WHERE tasks.seq = given.seq;
 
+-- name: insert_completions
+-- Before `complete`, which takes the tokens away.
+WITH given (id, token, ended_at, ending, usage, actor, now) AS (VALUES {rows})
+INSERT INTO history (task, was, became, at, actor, reason, number, worker_id, host_id, started_at,
+                     ended_at, ending, usage)
+SELECT seq, 'running', 'completed', given.now, given.actor, 'completed', last_attempt, worker_id,
+       host_id, started_at, given.ended_at, given.ending, given.usage
+FROM given CROSS JOIN tasks ON tasks.id = given.id AND tasks.token = given.token;
+
+-- name: insert_completions_one
+INSERT INTO history (task, was, became, at, actor, reason, number, worker_id, host_id, started_at,
+                     ended_at, ending, usage)
+SELECT seq, 'running', 'completed', ?7, ?6, 'completed', last_attempt, worker_id, host_id,
+       started_at, ?3, ?4, ?5
+FROM tasks WHERE id = ?1 AND token = ?2;
+
 -- name: complete
 WITH given (id, token, completed_at, result) AS (VALUES {rows})
 UPDATE tasks SET status = 'completed', completed_at = given.completed_at, result = given.result,
@@ -154,7 +175,7 @@ RETURNING {completed};
 
 -- name: completed
 -- What is returned has no type, and without one the checkpoints would be scanned.
-tasks.id, seq, last_attempt, worker_id, started_at, priority, host_id,
+tasks.id, seq, priority,
 EXISTS (SELECT 1 FROM checkpoints WHERE checkpoints.task_id = CAST(tasks.id AS TEXT)),
 EXISTS (SELECT 1 FROM dependencies WHERE dependencies.needs = tasks.seq);
 

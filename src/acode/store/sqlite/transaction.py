@@ -2,7 +2,7 @@
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain, count
 from typing import Any
@@ -17,7 +17,7 @@ ROWS_PER_STATEMENT = 64
 TASK_COLUMNS = 10
 """Of the rows that are inserted."""
 
-_QUERIES = Queries(os.path.join(os.path.dirname(__file__), "queries.sql"))
+QUERIES = Queries(os.path.join(os.path.dirname(__file__), "queries.sql"))
 
 
 class SqliteTransaction(Transaction):
@@ -72,7 +72,7 @@ class SqliteTransaction(Transaction):
         """Prepare the statements that add a task, which takes longer than to run them."""
         self.value("next_seq")
         self.value("waiting")
-        self.among("tasks_with_ids", ("",))
+        self.known(())
         for written in (
             _statement_for_one("insert_tasks", TASK_COLUMNS),
             _statement_for_one("insert_history", MOVE_COLUMNS),
@@ -91,9 +91,23 @@ class SqliteTransaction(Transaction):
             raise filling()
         return count(first)
 
-    def may_claim(self) -> bool:
-        """Hosts do not matter: no lease runs out by time."""
-        return not self.value("claims_are_held")
+    def complete(self, given: Sequence[Row]) -> list[Row]:
+        """Complete tasks; what their rows know of the attempt is copied from there."""
+        self.write_moves()  # those of a task are told in their order
+        now = self._now
+        ends = [
+            (id_, token, ended_at, ending, usage, actor, now)
+            for id_, token, ended_at, _, ending, usage, actor in given
+        ]
+        self.put("insert_completions", ends)
+        rows = self.put("complete", [one[:4] for one in given])
+        self.among("forget_steps", [id_ for id_, _, _, has_steps, _ in rows if has_steps])
+        return [(id_, seq, level, is_needed) for id_, seq, level, _, is_needed in rows]
+
+    def known(self, ids: Collection[str]) -> list[Row]:
+        """Look only for those that may be there: nearly every new id is larger than all others."""
+        newest = self.value("newest_id")
+        return super().known([one for one in ids if one <= newest])
 
     def windows(self, limit: int) -> tuple[int, ...]:
         """Exactly so far: nobody else claims meanwhile."""
@@ -138,25 +152,25 @@ class SqliteTransaction(Transaction):
 
 @cache
 def _statement(name: str) -> str:
-    return _QUERIES.sql(name)
+    return QUERIES.sql(name)
 
 
 @cache
 def _composed(name: str, **parts: str) -> str:
-    return _QUERIES.sql(name, **parts)
+    return QUERIES.sql(name, **parts)
 
 
 @cache
 def _statement_for_one(name: str, columns: int) -> str:
     """The plain form of a set-based query, if it has one."""
     plain = f"{name}_one"
-    return _QUERIES.sql(plain) if _QUERIES.has(plain) else _set_statement(name, 1, columns)
+    return QUERIES.sql(plain) if QUERIES.has(plain) else _set_statement(name, 1, columns)
 
 
 @cache
 def _set_statement(name: str, rows: int, columns: int) -> str:
     row = f"({', '.join('?' * columns)})"
-    return _QUERIES.sql(name, rows=", ".join([row] * rows))
+    return QUERIES.sql(name, rows=", ".join([row] * rows))
 
 
 def _batches(name: str, rows: Sequence[Row]) -> Iterable[tuple[str, list[Any]]]:
