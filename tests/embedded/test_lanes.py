@@ -110,6 +110,7 @@ async def test_an_idle_pool_has_one_lane_for_each_worker(on_disk: Bench) -> None
         assert max(seen) > 2
         await until(lambda: len(roster_of(pool)) == 2)
         assert pool._heart is not None
+        pool._heart.crew.lanes.suit(0.01)
         assert pool._heart.crew.lanes.widen(), "attempts are short"
         pool._heart.bell.ring()
         await until(lambda: len(roster_of(pool)) == 2)

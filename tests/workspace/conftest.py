@@ -23,10 +23,14 @@ FILES: dict[str, str | bytes] = {
 
 
 class Way(NamedTuple):
-    """A strategy, and as whom it is tried."""
+    """A strategy, and as whom it is tried if we are root; else we are somebody already."""
 
     strategy: str
-    uid: int | None = None
+    somebody: int | None = None
+
+    @property
+    def uid(self) -> int | None:
+        return self.somebody if os.geteuid() == 0 else None
 
 
 WAYS = {

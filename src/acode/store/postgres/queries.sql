@@ -160,12 +160,12 @@ WITH leased AS (
                            host_id = %(host_id)s, started_at = %(now)s,
                            attempt_count = attempt_count + 1, last_attempt = last_attempt + 1
     FROM unnest(%(seqs)s::bigint[], %(workers)s::text[], %(tokens)s::text[])
-        AS given (seq, worker_id, token)
+        WITH ORDINALITY AS given (seq, worker_id, token, place)
     WHERE tasks.seq = given.seq AND tasks.status = 'pending'
-    RETURNING tasks.seq, tasks.worker_id, last_attempt)
+    RETURNING place, tasks.seq, tasks.worker_id, last_attempt)
 INSERT INTO acode.history (task, was, became, at, actor, reason)
 SELECT seq, 'pending', 'running', %(now)s, 'worker-' || worker_id, 'attempt ' || last_attempt
-FROM leased;
+FROM leased ORDER BY place;
 
 -- name: steps_of
 SELECT task_id, step, value FROM acode.checkpoints
@@ -209,16 +209,16 @@ WITH done AS (
                            result = given.result, error = NULL, cancel = NULL, token = NULL
     FROM unnest(%(ids)s::text[], %(tokens)s::text[], %(ended)s::bigint[], %(results)s::text[],
                 %(endings)s::text[], %(usages)s::text[], %(actors)s::text[])
-        AS given (id, token, completed_at, result, ending, usage, actor)
+        WITH ORDINALITY AS given (id, token, completed_at, result, ending, usage, actor, place)
     WHERE tasks.id = given.id AND tasks.token = given.token
-    RETURNING tasks.id, seq, priority, last_attempt, worker_id, host_id, started_at,
+    RETURNING place, tasks.id, seq, priority, last_attempt, worker_id, host_id, started_at,
               given.completed_at, ending, usage, actor),
 moves AS (
     INSERT INTO acode.history (task, was, became, at, actor, reason, number, worker_id, host_id,
                                started_at, ended_at, ending, usage)
     SELECT seq, 'running', 'completed', (SELECT {moment}), actor, 'completed', last_attempt,
            worker_id, host_id, started_at, completed_at, ending, usage
-    FROM done),
+    FROM done ORDER BY place),
 steps AS (DELETE FROM acode.checkpoints USING done WHERE checkpoints.task_id = done.id)
 SELECT id, seq, priority, true FROM done;
 
