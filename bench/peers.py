@@ -128,16 +128,15 @@ def _now() -> int:
     return time.time_ns() // 1_000_000
 
 
-DURABLE: dict[str, Peer] = {"persist-queue": persist_queue, "litequeue": lite_queue}
-"""They wait for the disk at every step, and still have a task when whoever took it is gone."""
+DURABLE: dict[str, Peer] = {
+    "Huey": huey,
+    "persist-queue": persist_queue,
+    "litequeue": lite_queue,
+    "raw, 1 per commit": raw(1),
+}
+"""They wait for the disk at every step."""
 
 BATCHED = "raw, 50 per commit"
-FORGETFUL = "Huey, which forgets what it hands out"
 UNSAFE = "litequeue as it comes, not durable"
 
-OTHERS: dict[str, Peer] = {
-    "raw, 1 per commit": raw(1),
-    BATCHED: raw(50),
-    FORGETFUL: huey,
-    UNSAFE: lite_queue_as_it_comes,
-}
+OTHERS: dict[str, Peer] = {BATCHED: raw(50), UNSAFE: lite_queue_as_it_comes}

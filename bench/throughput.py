@@ -108,7 +108,10 @@ def _assign(tasks: Sequence[Task]) -> list[str]:
 
 
 async def _work(store: SqliteStore, lease: Lease) -> None:
-    """One worker: every finish claims what is next."""
+    """One worker: every finish claims what is next, and both are on disk before it goes on.
+
+    A pool does not wait so; but the peers wait at every step, and durable is what is asked for.
+    """
     following = [lease]
     while following:
         done = following[0]
@@ -120,3 +123,4 @@ async def _work(store: SqliteStore, lease: Lease) -> None:
             verdict=Complete(),
         )
         following = await store.finish(report, then=Claim(1, _assign))
+        await store.settled()

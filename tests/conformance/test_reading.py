@@ -175,6 +175,16 @@ async def test_the_feed_of_moves_has_no_gap_and_goes_on_from_any_place(world: Wo
         assert await world.store.moves(since, limit=2) == feed[since : since + 2]
 
 
+async def test_moves_of_one_claim_are_told_in_its_order(world: World) -> None:
+    """The most urgent first, and not in the order in which the tasks came."""
+    urgencies = [BACKGROUND, LOW, MEDIUM, HIGH] * 5
+    await world.add_all(*[submission(priority=each) for each in urgencies])
+    leases = await world.claim(len(urgencies))
+    claimed = [lease.task.id for lease in leases]
+    moves = await world.store.moves(len(urgencies))
+    assert [move.task_id for move in moves] == claimed
+
+
 async def test_a_refusal_leaves_no_gap_in_the_feed(world: World) -> None:
     task_id = await world.add()
     for _ in range(3):
