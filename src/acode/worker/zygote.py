@@ -14,12 +14,11 @@ import msgspec
 
 from acode.clock import SystemClock
 from acode.runner.identity import identify
-from acode.runner.tree import become_subreaper, die_with_parent, signal_below
+from acode.runner.tree import become_subreaper, signal_below
 from acode.sockets import listen
+from acode.worker import birth
 from acode.worker.config import WorkerConfig
-from acode.worker.exits import ExitCode
 from acode.worker.loop import Loop
-from acode.worker.main import work
 from acode.worker.messages import Control, Exited, Forked
 from acode.worker.wire import BrokenFrame, Frame, FrameReader, FrameType, pack, unpack
 
@@ -63,39 +62,35 @@ class Zygote:
         except OSError as error:
             self._answer(frame.id, Forked(config.id, None, str(error)))
             return
-        zygote = os.getpid()
         try:
-            pid = os.fork()
+            pid = self._bear(config, listener)
         except OSError as error:
-            listener.close()
             self._answer(frame.id, Forked(config.id, None, str(error)))
             return
-        if pid == 0:
-            self._become_worker(config, listener, zygote)
-        listener.close()
+        finally:
+            listener.close()
         self._workers[pid] = config.id
         process = identify(pid)
         with open(f"{config.run_dir}/workers/{config.id}.json", "wb") as file:
             file.write(msgspec.json.encode(process))
         self._answer(frame.id, Forked(config.id, process))
 
-    def _become_worker(self, config: WorkerConfig, listener: socket.socket, parent: int) -> None:
-        """Runs in the child and never returns."""
-        code = int(ExitCode.BUG)
+    def _bear(self, config: WorkerConfig, listener: socket.socket) -> int:
+        """A worker's process: forked, or a program of its own where the system refuses that."""
+        zygote = os.getpid()
         try:
-            # Until the daemon calls it nobody may know of it: so long it dies with us.
-            die_with_parent(signal.SIGKILL)
-            if os.getppid() != parent:
-                os._exit(code)
-            os.setsid()
-            self._daemon.close()
-            self._loop.close()
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-            code = work(config, listener)
-        except Exception as error:  # the child must not fall back into the zygote's loop
-            os.write(2, f"worker-{config.id}: {type(error).__name__}: {error}\n".encode())
-        finally:
-            os._exit(code)
+            pid = os.fork()
+        except OSError:
+            return birth.start(config, listener)
+        if pid == 0:
+            birth.be_worker(config, listener, zygote, self._leave)
+        return pid
+
+    def _leave(self) -> None:
+        """Be the zygote no longer: runs in a child."""
+        os.setsid()
+        self._daemon.close()
+        self._loop.close()
 
     def _reap(self) -> None:
         lost = False
@@ -130,7 +125,9 @@ def main(descriptor: int) -> None:
     gc.collect()
     gc.freeze()
     gc.disable()
-    Zygote(socket.socket(fileno=descriptor)).run()
+    daemon = socket.socket(fileno=descriptor)
+    daemon.set_inheritable(False)
+    Zygote(daemon).run()
 
 
 if __name__ == "__main__":
