@@ -16,6 +16,7 @@ from acode.model.ending import Exited, Released, Signalled
 from acode.observe.log import OutputLog
 from acode.policy.failures import explain
 from acode.runner.identity import myself
+from acode.runner.manners import interrupt_nobody
 from acode.runner.peers import is_below
 from acode.runner.tree import become_subreaper, die_with_parent
 from acode.sockets import is_trusted
@@ -376,6 +377,7 @@ def _has_failed(ended: Ended) -> bool:
 def work(config: WorkerConfig, listener: socket.socket) -> int:
     """Be a worker; the exit code."""
     become_subreaper()
+    interrupt_nobody()
     missing = [tool for tool in config.tools if shutil.which(tool) is None]
     if missing:
         return _complain(ExitCode.TOOL_NOT_FOUND, config, f"{', '.join(missing)} not found")
