@@ -13,7 +13,7 @@ from acode.ids import new_id
 from acode.model.state import Status
 from acode.model.task import Submission, Task, TaskSpec
 from acode.project import Project
-from acode.sockets import ring
+from acode.sockets import Rope
 from acode.store.base import TaskQuery
 from acode.store.sqlite import SqliteStore
 from acode.worker.known import known_workers
@@ -31,6 +31,7 @@ class Pool:
 
     def __init__(self, project: Project) -> None:
         self.project = project
+        self._rope = Rope(project.bell_socket)
         self._store = SqliteStore.open(project.queue_db, clock, grouped=False)
 
     def start(self, count: int) -> None:
@@ -40,11 +41,8 @@ class Pool:
     def submit(self, commands: Iterable[str]) -> None:
         """Add tasks, durably, and ring."""
         tasks = [Submission(new_id(clock.now()), TaskSpec(command=line)) for line in commands]
-        bell = self.project.bell_socket
-        adding = self._store.add(
-            tasks, actor="bench", queue_size=QUEUE_SIZE, seen=lambda _: ring(bell)
-        )
-        drive(adding)
+        ring = self._rope.pull
+        drive(self._store.add(tasks, actor="bench", queue_size=QUEUE_SIZE, ring=ring))
 
     def count(self, status: Status) -> int:
         """How many tasks there are of it."""
@@ -77,6 +75,7 @@ class Pool:
         """End it with whatever it runs."""
         acode("worker stop --force", self.project.root)
         drive(self._store.close())
+        self._rope.close()
 
 
 @contextmanager

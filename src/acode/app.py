@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from acode.policy.commands import Guard
     from acode.policy.limits import Ceilings
     from acode.settings import Settings
+    from acode.sockets import Rope
     from acode.store.sql.store import SqlStore
 
 
@@ -72,6 +73,13 @@ class App:
         from acode.settings.derived import task_ceilings
 
         return task_ceilings(self.settings)
+
+    @cached_property
+    def rope(self) -> "Rope":
+        """Tells a running pool that the store holds something new."""
+        from acode.sockets import Rope
+
+        return Rope(self.project.bell_socket)
 
     def store(self) -> "SqlStore":
         """The store, made if it is not there yet."""
@@ -138,3 +146,5 @@ class App:
         if self._store is not None:
             await self._store.close()
             self._store = None
+        if "rope" in self.__dict__:
+            self.rope.close()

@@ -78,18 +78,43 @@ def call(path: str, seconds: float) -> _socket.socket:
     return wire
 
 
-def ring(path: str) -> bool:
-    """Ring a bell socket without waiting; says whether somebody was there to hear it."""
-    wire = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM)
-    try:
-        wire.setblocking(False)
-        with short_path(path) as short:
-            wire.sendto(b"!", short)
-    except BlockingIOError:
-        return True  # it rings already
-    except OSError:
-        return False
-    else:
+class Rope:
+    """Rings a bell socket without waiting. Whoever holds it for long finds the bell of the day."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._wire: _socket.socket | None = None
+        self._take()
+
+    def pull(self) -> bool:
+        """Ring; says whether somebody was there to hear it."""
+        return self._rings() or (self._take() and self._rings())
+
+    def _rings(self) -> bool:
+        try:
+            if self._wire is not None:
+                self._wire.send(b"!")
+        except BlockingIOError:
+            return True  # it rings already
+        except OSError:
+            return False  # whoever had hung it up is gone
+        return self._wire is not None
+
+    def _take(self) -> bool:
+        self.close()
+        wire = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM)
+        try:
+            wire.setblocking(False)
+            with short_path(self._path) as short:
+                wire.connect(short)
+        except OSError:
+            wire.close()
+            return False
+        self._wire = wire
         return True
-    finally:
-        wire.close()
+
+    def close(self) -> None:
+        """Let go of it."""
+        if self._wire is not None:
+            self._wire.close()
+            self._wire = None

@@ -1,5 +1,6 @@
 """Adding: whole or not at all, in any order, and safe to repeat."""
 
+import asyncio
 from collections.abc import Callable
 from itertools import permutations
 from typing import Any
@@ -13,7 +14,7 @@ from acode.model.state import Status
 from acode.model.task import Mode, Submission, TaskLimits, TaskSpec, WorkspaceKind
 from acode.model.verdict import Cancel
 from acode.store.base import Added
-from tests.conformance.kit import World, submission
+from tests.conformance.kit import PLENTY, World, submission
 
 FULL_SPEC = TaskSpec(
     command="summarise",
@@ -54,6 +55,30 @@ async def test_being_added_is_the_first_move(world: World) -> None:
     (move,) = (await world.store.record(task_id)).history
     assert (move.was, move.became) == (None, Status.PENDING)
     assert (move.at, move.actor, move.reason) == (world.clock.now(), "user", "added")
+
+
+async def test_the_bell_is_rung_once_for_a_batch_and_then_the_tasks_are_found(
+    world: World,
+) -> None:
+    """The bell may be rung before they are stored; whoever hears it claims after that."""
+    rung = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    rings: list[None] = []
+
+    def ring() -> None:  # in any thread
+        rings.append(None)
+        loop.call_soon_threadsafe(rung.set)
+
+    async def claim() -> int:
+        await rung.wait()
+        return len(await world.claim(10))
+
+    claiming = asyncio.create_task(claim())
+    await asyncio.sleep(0)
+    batch = [submission() for _ in range(3)]
+    await world.store.add(batch, actor="user", queue_size=PLENTY, ring=ring)
+    assert await claiming == 3
+    assert rings == [None]
 
 
 async def test_nothing_at_all_can_be_added(world: World) -> None:

@@ -5,18 +5,19 @@ import os
 import signal
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 
 from acode.clock import SystemClock
 from acode.errors import StoreBusy
-from acode.store.base import TaskQuery
+from acode.store.base import Claim, TaskQuery
 from acode.store.sqlite import SqliteStore, log
 from acode.store.sqlite.book import SqliteBook
 from tests.conformance.kit import PLENTY, at_once, submission
-from tests.crash.processes import child, ends_of
+from tests.crash.processes import CONTEXT, child, ends_of
 
 PAGES = 1000
 """After so many, SQLite empties the log."""
@@ -58,6 +59,36 @@ def stop_inside(path: str, heir: str) -> None:
     store._book.commit = stopping  # type: ignore[method-assign, assignment]
     add(store)
     at_once(store.close())
+
+
+def claim_when_rung(path: str, wire: Connection) -> None:
+    """Claim at the first ring, as a daemon does."""
+    store = SqliteStore.open(path, SystemClock(), grouped=False)
+    wire.send("ready")
+    wire.recv()
+    wire.send("rung")
+    leases = at_once(store.claim(Claim(1, lambda tasks: ["worker"] * len(tasks))))
+    wire.send([lease.task.id for lease in leases])
+    at_once(store.close())
+
+
+def test_whoever_is_rung_for_waits_for_the_task(path: Path, store: SqliteStore) -> None:
+    """The bell is rung before the commit, so that others wake up meanwhile."""
+    wire, other_end = CONTEXT.Pipe()
+    added, seen_when_rung = submission(), []
+
+    def ring() -> None:
+        wire.send("!")
+        assert wire.recv() == "rung"
+        with closing(sqlite3.connect(path)) as look:
+            seen_when_rung.append(look.execute("SELECT count(*) FROM tasks").fetchone()[0])
+
+    with child(claim_when_rung, str(path), other_end):
+        assert wire.recv() == "ready"
+        at_once(store.add([added], actor="user", queue_size=PLENTY, ring=ring))
+        assert wire.poll(30)
+        assert wire.recv() == [added.id]
+    assert seen_when_rung == [0]
 
 
 @pytest.fixture

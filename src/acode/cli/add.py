@@ -139,8 +139,8 @@ def read_tasks(path: str) -> tuple[bytes, str]:
 
 def _store(context: Context, wanted: Sequence[Submission]) -> list[Added]:
     size = context.app.settings.tasks.queue_size
-    store, actor = context.app.store(), context.actor
-    return drive(store.add(wanted, actor=actor, queue_size=size, seen=lambda _: context.ring()))
+    store, ring = context.app.store(), context.app.rope.pull
+    return drive(store.add(wanted, actor=context.actor, queue_size=size, ring=ring))
 
 
 def _print_added(context: Context, done: Sequence[Added], wanted: Sequence[Submission]) -> None:

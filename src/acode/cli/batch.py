@@ -64,9 +64,8 @@ class Batch:
     def _store(self, wanted: list[Submission]) -> "list[Added]":
         app = self._context.app
         size = app.settings.tasks.queue_size
-        actor, ring = self._context.actor, self._context.ring
-        adding = app.store().add(wanted, actor=actor, queue_size=size, seen=lambda _: ring())
-        return drive(adding)
+        actor, ring = self._context.actor, app.rope.pull
+        return drive(app.store().add(wanted, actor=actor, queue_size=size, ring=ring))
 
     def _keyed(self, draft: Draft, run: str, place: int) -> Draft:
         if draft.spec.key is not None:

@@ -57,9 +57,7 @@ class Context:
 
     def ring(self) -> None:
         """Tell a running pool that the store holds something new."""
-        from acode.sockets import ring
-
-        ring(self.app.project.bell_socket)
+        self.app.rope.pull()
 
     def resolve(self, store: Store, text: str) -> str:
         """The id that the user means: a whole one or a unique prefix."""

@@ -28,7 +28,7 @@ from acode.model.verdict import Complete, Report
 from acode.project import Project
 from acode.runner.grip import grip
 from acode.runner.identity import myself
-from acode.sockets import ring
+from acode.sockets import Rope
 from acode.store.base import Claim
 from acode.store.sqlite import SqliteStore
 
@@ -143,16 +143,14 @@ class _Pool:
 
     def __init__(self, project: Project) -> None:
         self._project = project
+        self._rope = Rope(project.bell_socket)
         self._store = SqliteStore.open(project.queue_db, clock, grouped=False)
 
     def submit(self, commands: Sequence[str]) -> None:
         specs = [TaskSpec(command=line, workspace=WorkspaceKind.SCRATCH) for line in commands]
         tasks = [Submission(new_id(clock.now()), spec) for spec in specs]
-        bell = self._project.bell_socket
-        adding = self._store.add(
-            tasks, actor="bench", queue_size=1_000_000, seen=lambda _: ring(bell)
-        )
-        drive(adding)
+        ring = self._rope.pull
+        drive(self._store.add(tasks, actor="bench", queue_size=1_000_000, ring=ring))
 
     def finish(self, commands: Sequence[str]) -> None:
         """Submit and wait until all are completed."""
@@ -188,6 +186,7 @@ class _Pool:
 
     def close(self) -> None:
         drive(self._store.close())
+        self._rope.close()
 
 
 @contextmanager

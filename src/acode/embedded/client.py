@@ -17,7 +17,6 @@ from acode.model.event import Event, event_of
 from acode.model.state import FINISHED
 from acode.model.task import Submission
 from acode.runner.handlers import Handler
-from acode.sockets import ring
 from acode.store.base import Store
 
 ACTOR = "program"
@@ -83,9 +82,8 @@ class Client:
         new = list(map(Submission, new_ids(now, len(specs)), specs))
         queue_size = self._app.settings.tasks.queue_size
         store = self._opened()
-        added = await store.add(
-            new, actor=ACTOR, queue_size=queue_size, seen=lambda _: self._ring()
-        )
+        ring = self._app.rope.pull
+        added = await store.add(new, actor=ACTOR, queue_size=queue_size, ring=ring)
         return [self._handle(one.id, request.handler) for one in added]
 
     def handle(self, task_id: str) -> TaskHandle[Any]:
@@ -106,7 +104,7 @@ class Client:
     async def cancel(self, task_id: str) -> None:
         """Cancel a waiting task, or ask a running one to end."""
         await self._opened().cancel(task_id, actor=ACTOR)
-        self._ring()
+        self._app.rope.pull()
 
     async def get(self, task_id: str) -> SeenTask:
         """One task with its history and its attempts."""
@@ -114,11 +112,8 @@ class Client:
 
     async def _requeue(self, task_id: str, reset_attempts: bool) -> TaskHandle[Any]:
         await self._opened().retry(task_id, actor=ACTOR, reset_attempts=reset_attempts)
-        self._ring()
+        self._app.rope.pull()
         return self.handle(task_id)
-
-    def _ring(self) -> None:
-        ring(self._app.project.bell_socket)
 
     # The pool.
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from math import ceil
 from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 
 from msgspec import convert
@@ -147,6 +148,9 @@ class Dispatcher:
         return self._is_claiming() and not held
 
     async def _next_ready_in(self) -> int | None:
+        """When to look again, in milliseconds, although nobody rings."""
+        if (setback := self._setback_over - ticks()) > 0:
+            return ceil(1000 * setback)
         oldest = (await self._store.counts()).oldest_ready_at
         paused = self.pauses.next_end_in()
         if paused is not None and oldest is not None and oldest <= self._clock.now():

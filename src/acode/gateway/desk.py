@@ -10,7 +10,6 @@ from acode.keys import peer_key, token
 from acode.model.task import Task
 from acode.project import Project
 from acode.settings import Settings
-from acode.sockets import ring
 from acode.store.base import Counts, Store, TaskQuery
 from acode.views import View, no_pool_view, queue_in_pool, shared_view
 
@@ -30,6 +29,7 @@ class Desk:
         self.pinned = app.pinned
         self.clock: Clock = app.clock
         self.url = url
+        self.rope = app.rope
         self.token, self.peer_key = token(app.project), peer_key(app.project)
         self.daemon = Daemon(app.project.control_socket)
         self.store: Store = app.grouped_store()
@@ -94,7 +94,7 @@ class Desk:
 
     def ring(self) -> None:
         """Tell the pool that the store holds something new."""
-        ring(self.project.bell_socket)
+        self.rope.pull()
 
     async def close(self) -> None:
         """Let go of everything."""
@@ -102,6 +102,7 @@ class Desk:
         await self.store.close()
         await self.archive.close()
         await self.glance.close()
+        self.rope.close()
 
 
 def _is_short(query: TaskQuery) -> bool:

@@ -47,7 +47,8 @@ async def submit(desk: Desk, task: dict[str, Any], actor: str = ACTOR) -> Added:
     )
     size = desk.settings.tasks.queue_size
     wanted = await asyncio.to_thread(desk.pinned, wanted)
-    added = await desk.store.add(wanted, actor=actor, queue_size=size, seen=lambda _: desk.ring())
+    ring = desk.rope.pull
+    added = await desk.store.add(wanted, actor=actor, queue_size=size, ring=ring)
     return added[0]
 
 

@@ -69,6 +69,7 @@ class Added(NamedTuple):
 
 
 Seen = Callable[[Sequence[Added]], object]
+Ring = Callable[[], object]
 """Hears what `add` did."""
 
 BY_STATUS = (
@@ -138,10 +139,13 @@ class Store(Protocol):
         actor: str,
         queue_size: int,
         seen: Seen | None = None,
+        ring: Ring | None = None,
     ) -> list[Added]:
         """Store tasks, all or none. A key that exists already gives the task that has it.
 
-        `seen` is called as soon as others can see them, a moment before they are durable.
+        `seen` is called as soon as others can see them, a moment before they are durable; `ring`
+        maybe before that, when whoever claims from now on finds them, if need be by waiting. Both
+        are called in the middle of it and must take no time.
         """
         ...
 

@@ -11,7 +11,6 @@ from acode.human import number
 from acode.model.state import Status
 from acode.model.task import Record, Task
 from acode.observe.logread import Tail
-from acode.sockets import ring
 from acode.store.base import Counts, Sort, Store, TaskQuery
 from acode.views import View, is_at_work, no_pool_view, shared_view
 from acode.why import Case, reasons
@@ -80,12 +79,12 @@ class Source:
     async def cancel(self, task_id: str) -> None:
         """Write the wish that a task should end."""
         await self._store.cancel(task_id, actor=ACTOR)
-        ring(self._app.project.bell_socket)
+        self._app.rope.pull()
 
     async def retry(self, task_id: str) -> None:
         """Queue a task again."""
         await self._store.retry(task_id, actor=ACTOR)
-        ring(self._app.project.bell_socket)
+        self._app.rope.pull()
 
     async def scale(self, step: int) -> str:
         """Give the pool a worker more or fewer; what came of it."""
@@ -102,9 +101,10 @@ class Source:
         """Pause the queue or let it go on; whether it is paused now."""
         paused = not (await self._store.counts()).paused
         await self._store.pause(paused, actor=ACTOR)
-        ring(self._app.project.bell_socket)
+        self._app.rope.pull()
         return paused
 
     async def close(self) -> None:
         """Let go of the store."""
         await self._store.close()
+        await self._app.close()

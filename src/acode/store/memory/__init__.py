@@ -13,7 +13,7 @@ from acode.model.task import Attempt, Lease, Move, Push, Submission, Task
 from acode.model.verdict import Report
 from acode.store import transitions
 from acode.store.admission import admit
-from acode.store.base import Added, Claim, Seen, Tidied
+from acode.store.base import Added, Claim, Ring, Seen, Tidied
 from acode.store.memory.entry import Entry, ended
 from acode.store.memory.intake import present
 from acode.store.memory.shelf import Shelf
@@ -45,6 +45,7 @@ class MemoryStore(Shelf):
         actor: str,
         queue_size: int,
         seen: Seen | None = None,
+        ring: Ring | None = None,
     ) -> list[Added]:
         """Store tasks, all or none."""
         self._check_open()
@@ -57,6 +58,8 @@ class MemoryStore(Shelf):
                 need.dependents += (task.id,)
         if seen is not None:
             seen(admitted.added)
+        if ring is not None:
+            ring()
         return admitted.added
 
     async def cancel(self, task_id: str, *, actor: str, force: bool = False) -> Task:

@@ -1,7 +1,7 @@
 """The open database: transactions that are tried again, and a line that is made again."""
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import psycopg
@@ -9,7 +9,7 @@ from psycopg import errors
 
 from acode.clock import Clock, Deadline, RemoteClock, ticks
 from acode.errors import AcodeError, StoreUnavailable
-from acode.store.base import Added
+from acode.store.base import Added, Ring
 from acode.store.postgres.adding import AtOnce, plain_additions
 from acode.store.postgres.address import Address
 from acode.store.postgres.connection import Line, connect, translated
@@ -83,8 +83,21 @@ class PostgresBook:
     def tidy(self) -> None:
         """The server does that by itself."""
 
-    def commit(self, writes: Writes, *, patient: bool = True) -> list[Sequence[Any]]:  # noqa: ARG002 -- nobody keeps us waiting
-        """Run writes in one transaction; again if others were quicker or the line broke."""
+    def commit(
+        self,
+        writes: Writes,
+        *,
+        patient: bool = True,  # noqa: ARG002 -- nobody keeps us waiting
+        rings: Iterable[Ring] = (),
+    ) -> list[Sequence[Any]]:
+        """Run writes in one transaction. Nobody waits for it, so it rings when it is over."""
+        answers = self._insist(writes)
+        for ring in rings:
+            ring()
+        return answers
+
+    def _insist(self, writes: Writes) -> list[Sequence[Any]]:
+        """Again if others were quicker or the line broke."""
         additions = plain_additions(writes)
         with translated(self.address):
             if additions and (added := self._add_at_once(additions)) is not None:

@@ -277,7 +277,8 @@ class GroupWriter:
         # Claims come last, so that they see what was added and finished with them.
         order = sorted(kinds.items(), key=lambda kind: kind[0] is claim)
         writes = [(write, [one.demand.request for one in alike]) for write, alike in order]
-        answers = self._book.commit(writes, patient=patient)
+        rings = [one.demand.ring for one in requests if one.demand.ring is not None]
+        answers = self._book.commit(writes, patient=patient, rings=rings)
         for (_, alike), results in zip(order, answers, strict=True):
             for one, result in zip(alike, results, strict=True):
                 one.outcome = result

@@ -9,7 +9,7 @@ from acode.errors import StoreUnusable
 from acode.model.host import Host, HostState
 from acode.model.task import DeadLetter, Lease, Move, Push, Record, Submission, Task
 from acode.model.verdict import Report
-from acode.store.base import Added, Claim, Counts, Seen, TaskQuery, Tidied
+from acode.store.base import Added, Claim, Counts, Ring, Seen, TaskQuery, Tidied
 from acode.store.sql import hosts, reads, wishes
 from acode.store.sql.attempts import Finish, finish
 from acode.store.sql.claims import claim
@@ -69,10 +69,11 @@ class SqlStore(ABC):
         actor: str,
         queue_size: int,
         seen: Seen | None = None,
+        ring: Ring | None = None,
     ) -> list[Added]:
         """Store tasks, all or none."""
         addition = Addition(submissions, actor, queue_size)
-        demand = Demand(add, addition, quick=len(submissions) <= FEW, seen=seen)
+        demand = Demand(add, addition, quick=len(submissions) <= FEW, seen=seen, ring=ring)
         done: list[Added] = await self._do(demand)
         return done
 

@@ -1,12 +1,13 @@
 """Who writes: the calling thread, or the one in `group`."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 import msgspec
 
 from acode.clock import Clock
 from acode.errors import AcodeError
+from acode.store.base import Ring
 from acode.store.sql.transaction import Transaction
 
 Write = Callable[[Transaction, Sequence[Any]], Sequence[Any]]
@@ -25,6 +26,8 @@ class Demand(msgspec.Struct, eq=False):
     """Whoever asked goes on when it is committed, and not only when it is on disk."""
     seen: Callable[[Any], object] | None = None
     """Hears what came of it as soon as it is committed."""
+    ring: Ring | None = None
+    """Rung when nothing that is asked for from now on can come before it."""
 
 
 class Book(Protocol):
@@ -35,8 +38,13 @@ class Book(Protocol):
         """By which moments are written."""
         ...
 
-    def commit(self, writes: Writes, *, patient: bool = True) -> list[Sequence[Any]]:
-        """Run writes in one transaction; without patience, not if another process writes."""
+    def commit(
+        self, writes: Writes, *, patient: bool = True, rings: Iterable[Ring] = ()
+    ) -> list[Sequence[Any]]:
+        """Run writes in one transaction; without patience, not if another process writes.
+
+        Rings when no other transaction can come before it any more.
+        """
         ...
 
     def sync(self) -> None:
@@ -80,7 +88,8 @@ class DirectWriter:
 
     async def write(self, demand: Demand) -> Any:
         """Do one write in a transaction of its own."""
-        result = self._book.commit([(demand.write, [demand.request])])[0][0]
+        rings = () if demand.ring is None else (demand.ring,)
+        result = self._book.commit([(demand.write, [demand.request])], rings=rings)[0][0]
         if isinstance(result, AcodeError):
             raise result
         if demand.seen is not None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from acode.clock import Clock
 from acode.model.task import Submission
-from acode.store.base import Added, Seen
+from acode.store.base import Added, Ring, Seen
 from acode.store.sql.store import AGEING_MS, SqlStore
 from acode.store.sql.writer import DirectWriter
 from acode.store.sqlite.book import SqliteBook
@@ -46,11 +46,12 @@ class SqliteStore(SqlStore):
         actor: str,
         queue_size: int,
         seen: Seen | None = None,
+        ring: Ring | None = None,
     ) -> Coroutine[Any, Any, list[Added]]:
         """Store tasks, all or none."""
         if self._readers is None and not self._closed:
             self._book.rehearse_addition()
-        return super().add(submissions, actor=actor, queue_size=queue_size, seen=seen)
+        return super().add(submissions, actor=actor, queue_size=queue_size, seen=seen, ring=ring)
 
     async def backup(self, path: str) -> None:
         """Copy the store to a new file while it is in use."""

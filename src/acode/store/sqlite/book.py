@@ -1,12 +1,13 @@
 """The open file."""
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
 from acode.clock import Clock
 from acode.errors import AcodeError
+from acode.store.base import Ring
 from acode.store.sql.writer import Writes
 from acode.store.sqlite.connection import empty_log, insist, transaction, translated
 from acode.store.sqlite.log import Log
@@ -26,7 +27,9 @@ class SqliteBook:
         self._log = Log(path)
         self._rehearsed = False
 
-    def commit(self, writes: Writes, *, patient: bool = True) -> list[Sequence[Any]]:
+    def commit(
+        self, writes: Writes, *, patient: bool = True, rings: Iterable[Ring] = ()
+    ) -> list[Sequence[Any]]:
         """Run writes in one transaction; without patience, not if another process writes.
 
         They are on disk after the next `sync`: the lock is let go before that, so that processes
@@ -37,6 +40,8 @@ class SqliteBook:
             self._log.turn(patient=patient),
             transaction(self.connection, patient=patient),
         ):
+            for ring in rings:
+                ring()  # whoever hears it wakes up while we write, and then waits for the lock
             tx = SqliteTransaction(self.connection, self.clock.now(), self.ageing_ms)
             results = [write(tx, requests) for write, requests in writes]
             tx.settle()

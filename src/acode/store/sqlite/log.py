@@ -21,7 +21,7 @@ class Log:
 
     @contextmanager
     def turn(self, *, patient: bool = True) -> Iterator[None]:
-        """Keep other processes from writing; without patience, not if another one does.
+        """Keep other processes from writing; without patience, not if another one goes on.
 
         SQLite's own lock decides. This one stands before it because it costs little to ask for,
         and because it is kept while SQLite empties the log after a commit: if others appended
@@ -31,7 +31,7 @@ class Log:
         if file is None:
             yield
             return
-        if not _has_turn(file) and not (patient and _gets_turn(file)):
+        if not (_gets_turn if patient else _gets_turn_soon)(file):
             raise StoreBusy(f"another process keeps {self._path} locked")
         try:
             yield
