@@ -10,14 +10,15 @@ from acode.engine.bell import Bell
 from acode.engine.dispatcher import Dispatcher
 from acode.engine.orders import Orders
 from acode.engine.roster import LIVE, Peak, Roster, Slot
+from acode.engine.scales import Scales
 from acode.model.event import BackpressureChanged, LimitExceeded
-from acode.model.limits import CPU, DISK, MEMORY, AttemptLimits, Over, OverLimitAction
+from acode.model.limits import CPU, DISK, MEMORY, PROCESSES, Over, OverLimitAction
 from acode.model.task import Lease
 from acode.observe.events import Events
 from acode.policy.backpressure import Gauge, Load, PoolCeilings, held_by, hold_of
 from acode.policy.limits import Sampled, action_on, overs, walled
 from acode.runner.machine import look
-from acode.runner.usage import Sampler, TreeUse, exact_memory
+from acode.runner.usage import Sampler, TreeUse
 from acode.worker.messages import Action, Control, Ended, Exceeded
 from acode.worker.wire import FrameType
 
@@ -47,6 +48,7 @@ class Watched:
         """The most memory that its attempt was seen to use."""
         self.told: set[str] = set()
         """Limits that its attempt has gone over and that were acted on."""
+        self.scales = Scales()
         self._readings: deque[Reading] = deque()
         self._began_at = 0.0
 
@@ -55,6 +57,7 @@ class Watched:
         if token != self.token:
             self.token, self._began_at = token, now
             self.told.clear()
+            self.scales = Scales()
             self.peak_bytes = 0
         self.use = use
         self.peak_bytes = max(self.peak_bytes, use.memory_bytes)
@@ -110,7 +113,7 @@ class Monitor:
         self._sample()
         for slot in self._roster:
             if slot.lease is not None and slot.id in self._watched:
-                self._judge(slot, slot.lease, self._watched[slot.id])
+                await self._judge(slot, slot.lease, self._watched[slot.id])
         self._press()
         return REST_SECONDS if self._held or self._roster.busy() else IDLE_SECONDS
 
@@ -142,7 +145,7 @@ class Monitor:
 
     # The limits of an attempt.
 
-    def _judge(self, slot: Slot, lease: Lease, watched: Watched) -> None:
+    async def _judge(self, slot: Slot, lease: Lease, watched: Watched) -> None:
         limits = self._orders.limits(lease.task.spec)
         if CPU in watched.told and limits.action is OverLimitAction.THROTTLE:
             # The worker steers by what the attempt uses now.
@@ -153,13 +156,21 @@ class Monitor:
             # What lies in mounted directories its worker sees; only an engine sees into a layer.
             sampled = sampled._replace(disk_bytes=slot.disk_bytes + layer)
         for over in overs(sampled, limits, {*slot.enforced, *watched.told}):
-            # Memory that is shared was counted for each of those who share it.
-            if over.what != MEMORY or not _is_shared(watched, limits):
-                held = walled(limits) if over.what == DISK else limits
-                action = action_on(over, held.action)
-                watched.told.add(over.what)
-                _tell(slot, lease, over, action)
-                self._events.emit(LimitExceeded.of(lease.task.id, slot.id, over, action))
+            held = walled(limits) if over.what == DISK else limits
+            action = action_on(over, held.action)
+            if over.what == MEMORY and not await self._weighs(slot, lease, watched):
+                continue
+            watched.told.add(over.what)
+            _tell(slot, lease, over, action)
+            self._events.emit(LimitExceeded.of(lease.task.id, slot.id, over, action))
+            if over.what == PROCESSES and action is OverLimitAction.KILL:
+                return  # a flood is dammed before anybody looks into it
+
+    async def _weighs(self, slot: Slot, lease: Lease, watched: Watched) -> bool:
+        """Whether an attempt is over its memory: what it shares was counted for each sharer."""
+        most = self._orders.limits(lease.task.spec).memory_bytes
+        exact = await watched.scales.weigh(watched.use.pids, most)
+        return exact is not None and exact > most and slot.lease is lease
 
     # The limits of the pool, and the machine.
 
@@ -195,10 +206,6 @@ def _layer(slot: Slot) -> int:
 def _sampled(watched: Watched) -> Sampled:
     use = watched.use
     return Sampled(watched.lasting_cpu_percent(), use.memory_bytes, len(use.pids))
-
-
-def _is_shared(watched: Watched, limits: AttemptLimits) -> bool:
-    return exact_memory(watched.use.pids) <= limits.memory_bytes
 
 
 def _tell(slot: Slot, lease: Lease, over: Over, action: OverLimitAction) -> None:

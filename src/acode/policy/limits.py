@@ -33,12 +33,12 @@ class Sampled(NamedTuple):
 
 
 def overs(used: Sampled, limits: AttemptLimits, enforced: Collection[str] = ()) -> list[Over]:
-    """Every limit that was gone over, except those that the kernel enforces."""
+    """Every limit that was gone over, except those that the kernel enforces; the worst first."""
     found = []
-    if used.memory_bytes is not None and used.memory_bytes > limits.memory_bytes:
-        found.append(Over(MEMORY, limits.memory_mb, _mb(used.memory_bytes)))
     if used.processes is not None and used.processes > limits.max_processes:
         found.append(Over(PROCESSES, limits.max_processes, used.processes))
+    if used.memory_bytes is not None and used.memory_bytes > limits.memory_bytes:
+        found.append(Over(MEMORY, limits.memory_mb, _mb(used.memory_bytes)))
     if used.disk_bytes is not None and used.disk_bytes > limits.disk_bytes:
         found.append(Over(DISK, limits.disk_mb, _mb(used.disk_bytes)))
     if used.cpu_percent is not None and used.cpu_percent > limits.cpu_percent * CPU_TOLERANCE:

@@ -38,8 +38,8 @@ def test_what_an_attempt_is_held_to_by_default() -> None:
 @pytest.mark.req("027-FR-063")
 def test_everything_over_its_limit_is_found_with_what_was_used() -> None:
     assert overs(ALL, LIMITS) == [
-        Over(MEMORY, 512, 600),
         Over(PROCESSES, 50, 51),
+        Over(MEMORY, 512, 600),
         Over(DISK, 1024, 1025),
         Over(CPU, 25, 100),
     ]

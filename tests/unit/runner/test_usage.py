@@ -56,6 +56,13 @@ def test_exact_memory_divides_what_is_shared(tree: int) -> None:
     assert exact_memory((2**22 + 1,)) == 0
 
 
+def test_nobody_is_looked_into_once_there_is_more_than_enough(tree: int) -> None:
+    (below,) = Sampler().sample({"one": tree})["one"].pids
+    asked = iter((below, below, tree))
+    assert exact_memory(asked, enough=1 << 20) > 40 << 20
+    assert list(asked) == [below, tree]
+
+
 # The disk.
 
 
