@@ -85,6 +85,17 @@ def test_whoever_tidies_up_does_not_walk_into_a_trap(confined: Confined, workspa
     assert not pool.show(confined.last)["artifacts"]
 
 
+def test_an_attempt_finds_nothing_that_another_has_left_beside_its_directories(
+    confined: Confined,
+) -> None:
+    confined.pool.start(count=1)
+    leave = 'touch "$TMPDIR/../left"'
+    look = 'test "$(echo $(ls -A "$TMPDIR/.."))" = "artifacts tmp work"'
+    assert confined.codes([leave, look, leave, look], "scratch") == [0] * 4
+    further = 'touch "$TMPDIR/../../left" 2> /dev/null'
+    assert confined.codes([further], "scratch") == [1]
+
+
 @pytest.mark.parametrize("workspace", ["scratch", "worktree"])
 def test_an_attempt_finds_nothing_where_others_had_their_checkpoint(
     confined: Confined, workspace: str
@@ -183,14 +194,19 @@ def test_a_pool_stops_at_once_after_a_steward_that_died_unheard(unconfined: Conf
 
 @pytest.mark.needs("root")
 @pytest.mark.parametrize("workspace", ["scratch", "worktree"])
+@pytest.mark.parametrize("at", ["/m", ""], ids=["inside", "over it"])
 def test_what_a_task_has_mounted_in_its_places_is_not_deleted(
-    unconfined: Confined, workspace: str
+    unconfined: Confined, workspace: str, at: str
 ) -> None:
     pool, home = unconfined.pool, unconfined.home
     pool.start(count=1)
-    mount = "mkdir {0}/m && mount --bind " + str(home) + " {0}/m && test -e {0}/m/precious"
+    point = "{0}" + at
+    mount = f"mkdir -p {point} && mount --bind {home} {point} && test -e {point}/precious"
     places = ("$TMPDIR", "$ACODE_ARTIFACTS_DIR/..", ".")
-    assert unconfined.codes([mount.format(place) for place in places], workspace) == [0] * 3
+    if not at:
+        places = ("$TMPDIR", "$PWD") if workspace == "scratch" else ("$TMPDIR",)
+    codes = unconfined.codes([mount.format(place) for place in places], workspace)
+    assert codes == [0] * len(places)
     eventually(lambda: not workspaces(pool))
     assert (home / "precious").read_text() == "precious"
     assert str(pool.root) not in Path("/proc/self/mountinfo").read_text()

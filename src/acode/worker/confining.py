@@ -3,6 +3,8 @@
 import os
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from acode.runner.airlock import Airlock
 from acode.runner.caches import cache_variables
 from acode.runner.cell import Cell
@@ -75,8 +77,9 @@ class Confining:
             self._airlock.reopen()
 
     def _open(self, confinement: Confinement, cell: Cell) -> Airlock:
-        # Rules are for directories, not for their names: new ones of the same name need new rules.
-        at = (confinement, cell, *map(_identity, confinement.writable))
+        # Rules are for directories, not for their names: new ones of the same name need new rules,
+        # and one that was only renamed does not.
+        at = (replace(confinement, writable=()), cell, *map(_identity, confinement.writable))
         if self._airlock is None or at != self._at:
             self.close()
             self._airlock, self._at = Airlock(confinement, cell), at

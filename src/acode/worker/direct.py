@@ -89,10 +89,7 @@ class Direct:
         return self._bounds.spawn(confinement, lambda: spawn(argv, env, self.pipes))
 
     def _writable(self, places: Places, workspace: str) -> tuple[str, ...]:
-        """The same for one attempt after the other, so that its rules need not be made again."""
-        if self._config.keep_workspaces or not places.has_workspace:
-            return (workspace, places.suite)
-        return (places.suite.rpartition("/")[0],)
+        return (places.suite,) if places.has_workspace else (workspace, places.suite)
 
     def _prepare(self) -> tuple[Places, str]:
         """Fresh directories, and the one that the command works in."""
