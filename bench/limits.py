@@ -6,10 +6,10 @@ are busy while the daemon looks at all of them once a second.
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 
 from acode.model.state import Status
-from bench.command import ENVIRONMENT
+from bench.command import environment
 from bench.filled import Shelf
 from bench.pools import Pool, cpu_seconds, pool
 from bench.report import Line, Pair, at_least
@@ -31,7 +31,7 @@ def measure(shelf: Shelf, scale: Scale) -> Iterator[Line]:
     with ExitStack() as stack:
         turns = {}
         for name, switch in ((WITH, "on"), (WITHOUT, "off")):
-            with _switched(switch):
+            with environment(ACODE_CGROUPS=switch):
                 running = stack.enter_context(pool(shelf.fresh(), AT_ONCE))
             turns[name] = _draining(running, tasks)
         rates = Rounds(turns, max(scale.rounds, 5))
@@ -39,16 +39,6 @@ def measure(shelf: Shelf, scale: Scale) -> Iterator[Line]:
     limits = {"concurrentTasks": MANY}
     with pool(shelf.fresh(), MANY, poolLimits=limits) as running:
         yield _watching(running)
-
-
-@contextmanager
-def _switched(switch: str) -> Iterator[None]:
-    """Pools that are started meanwhile have control groups, or not."""
-    ENVIRONMENT["ACODE_CGROUPS"] = switch
-    try:
-        yield
-    finally:
-        del ENVIRONMENT["ACODE_CGROUPS"]
 
 
 def _draining(running: Pool, tasks: int) -> Callable[[], float]:

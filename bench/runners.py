@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable
+from functools import partial
 
 from acode.policy.commands import SHELL
 
@@ -39,12 +40,15 @@ def parallel(_directory: str, times: int) -> None:
     _run(words, input=f"{COMMAND}\n" * times)
 
 
-def task_spooler(directory: str, times: int) -> None:
-    """task-spooler: a client adds each command to its server, called by a shell's loop."""
+def task_spooler(directory: str, times: int, flags: str = "-n") -> None:
+    """task-spooler: a client adds each command to its server, called by a shell's loop.
+
+    Output is thrown away.
+    """
     server = os.environ | {"TS_SOCKET": f"{directory}/ts.sock", "TS_SLOTS": str(AT_ONCE)}
     server |= {"TS_MAXFINISHED": "10", "TMPDIR": directory}
     try:
-        add = f"tsp -n {SHELL} -c {COMMAND}"
+        add = f"tsp {flags} {SHELL} -c {COMMAND}"
         loop = f"i=0; while [ $i -lt {times} ]; do {add}; i=$((i+1)); done > /dev/null"
         _run([SHELL, "-c", loop], env=server)
         for place in range(AT_ONCE):
@@ -68,5 +72,6 @@ def installed() -> dict[str, Runner]:
         "xargs -P4": ("xargs", xargs),
         "GNU parallel": ("parallel", parallel),
         "task-spooler": ("tsp", task_spooler),
+        "task-spooler that keeps output": ("tsp", partial(task_spooler, flags="")),
     }
     return {name: run for name, (program, run) in programs.items() if shutil.which(program)}
