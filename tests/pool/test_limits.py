@@ -296,6 +296,25 @@ def test_a_fork_bomb_is_ended(fence: Group, pool_project: PoolProject, how: str)
         assert_over_limit(pool_project, task, "maxProcesses", 30)
 
 
+@BOTH
+@pytest.mark.needs("cgroups v1")
+def test_a_fork_bomb_dies_with_its_worker(
+    fence: Group, pool_project: PoolProject, how: str
+) -> None:
+    pool_project.env["ACODE_CGROUPS"] = how
+    pool_project.configure(workers={"limits": PLENTY | {"maxProcesses": 1000}})
+    start_inside(pool_project, fence)
+    inside = Path(fence.directories["pids"]) / "pids.current"
+    workers = pool_project.worker_pids()
+    before = int(inside.read_text())
+    task = pool_project.add(python(BOMB), "--retries", "0")
+    eventually(lambda: int(inside.read_text()) > 300)
+    for worker in workers:
+        os.kill(worker, signal.SIGKILL)
+    eventually(lambda: int(inside.read_text()) <= before)
+    assert pool_project.wait(task).code == 1
+
+
 @pytest.mark.needs("cgroups v1")
 @pytest.mark.req("forge-18", "027-FR-068")
 def test_a_warned_fork_bomb_is_bounded(fence: Group, pool_project: PoolProject) -> None:

@@ -20,7 +20,7 @@ import msgspec
 from acode.embedded.begun import Begun
 from acode.embedded.child import HandlerProcess
 from acode.runner.handlers import registry
-from acode.runner.tree import become_subreaper, signal_below
+from acode.runner.tree import become_subreaper, kill_below
 from acode.worker.loop import Loop
 
 _SO_ACCEPTCONN = socket.SO_ACCEPTCONN
@@ -120,14 +120,14 @@ class Template:
                     self._workers.discard(pid)
                     self._tell(Gone(pid, os.waitstatus_to_exitcode(status)))
                     # Orphans of a worker that was killed are our children now.
-                    signal_below(os.getpid(), signal.SIGKILL, spare=self._workers)
+                    kill_below(os.getpid(), spare=self._workers)
 
     def _tell(self, message: Born | Gone) -> None:
         with suppress(OSError):
             self._wire.send(_encode(message))
 
     def _leave(self) -> NoReturn:
-        signal_below(os.getpid(), signal.SIGKILL)
+        kill_below(os.getpid())
         os._exit(0)
 
 

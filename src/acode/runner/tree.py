@@ -3,14 +3,22 @@
 import ctypes
 import os
 import signal
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
+from acode.clock import Deadline
 from acode.runner.identity import parent
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _libc = ctypes.CDLL(None, use_errno=True)
+
+QUIET_LOOKS = 2
+"""So many looks in a row that find nobody new: one may have come just between two generations."""
+LATECOMERS = 25
+"""Whoever forks and ends all the time is in no list for long enough to be found by it."""
+LONGEST_SECONDS = 5.0
+"""Whoever is still forking then has more processors than we."""
 
 
 def become_subreaper() -> None:
@@ -57,9 +65,32 @@ def descendants(pid: int, spare: Iterable[int] = ()) -> list[tuple[int, int]]:
     return found
 
 
-def signal_below(pid: int, number: signal.Signals, spare: Iterable[int] = ()) -> int:
-    """Signal every descendant; says how many were hit."""
-    return sum(_signal(above, child, number) for above, child in descendants(pid, spare))
+def signal_below(pid: int, number: signal.Signals, spare: Iterable[int] = ()) -> set[int]:
+    """Signal every descendant; says who was hit."""
+    below = descendants(pid, spare)
+    return {child for above, child in below if _signal(above, child, number)}
+
+
+def kill_below(pid: int, spare: Iterable[int] = ()) -> None:
+    """Kill every descendant, however fast they fork."""
+    _kill_all(lambda number: signal_below(pid, number, spare))
+
+
+def _kill_all(strike: Callable[[signal.Signals], set[int]]) -> int:
+    """Kill whoever a strike hits; says how many.
+
+    Whoever stands still begins no other process while we go from one to the next.
+    """
+    deadline = Deadline(LONGEST_SECONDS)
+    found: set[int] = set()
+    quiet = 0
+    while quiet < QUIET_LOOKS and deadline.left() > 0:
+        hit = strike(signal.SIGSTOP)
+        quiet = quiet + 1 if hit <= found else 0
+        found |= hit
+    if found:
+        strike(signal.SIGKILL)
+    return len(found)
 
 
 def _signal(above: int, child: int, number: signal.Signals) -> bool:
@@ -84,10 +115,22 @@ def _signal(above: int, child: int, number: signal.Signals) -> bool:
 
 def kill_marked(marker: bytes) -> int:
     """Kill every process whose environment holds the marker: the last net, for orphans."""
-    return sum(_kill_if_marked(int(name), marker) for name in os.listdir("/proc") if name.isdigit())
+    return _kill_all(lambda number: _signal_marked(marker, number))
 
 
-def _kill_if_marked(pid: int, marker: bytes) -> bool:
+def _signal_marked(marker: bytes, number: signal.Signals) -> set[int]:
+    return {pid for pid in _everybody() if _signal_if_marked(pid, marker, number)}
+
+
+def _everybody() -> Iterator[int]:
+    """Who is there; then, a few times, whoever has come last."""
+    yield from sorted((int(name) for name in os.listdir("/proc") if name.isdigit()), reverse=True)
+    for _ in range(LATECOMERS):
+        with open("/proc/loadavg", "rb") as file:
+            yield int(file.read().split()[-1])
+
+
+def _signal_if_marked(pid: int, marker: bytes, number: signal.Signals) -> bool:
     if pid == os.getpid():
         return False
     try:
@@ -98,7 +141,7 @@ def _kill_if_marked(pid: int, marker: bytes) -> bool:
         with open(f"/proc/{pid}/environ", "rb") as file:
             if marker not in file.read().split(b"\0"):
                 return False
-        signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+        signal.pidfd_send_signal(descriptor, number)
     except (ProcessLookupError, PermissionError, FileNotFoundError):
         return False
     else:

@@ -14,7 +14,7 @@ import msgspec
 
 from acode.clock import SystemClock
 from acode.runner.identity import identify
-from acode.runner.tree import become_subreaper, signal_below
+from acode.runner.tree import become_subreaper, kill_below
 from acode.sockets import listen
 from acode.worker import birth
 from acode.worker.config import WorkerConfig
@@ -93,6 +93,12 @@ class Zygote:
         self._loop.close()
 
     def _reap(self) -> None:
+        if self._has_lost_worker():
+            # Orphans of a worker that was killed are our children now.
+            kill_below(os.getpid(), spare=self._workers)
+
+    def _has_lost_worker(self) -> bool:
+        """Take notice of everybody who has ended; whether a worker was among them."""
         lost = False
         while True:
             try:
@@ -106,9 +112,7 @@ class Zygote:
                 lost = True
                 code = os.waitstatus_to_exitcode(status)
                 self._answer(worker_id, Exited(worker_id, pid, code))
-        if lost:
-            # Orphans of a worker that was killed are our children now.
-            signal_below(os.getpid(), signal.SIGKILL, spare=self._workers)
+        return lost
 
     def _answer(self, id_: str, payload: Forked | Exited) -> None:
         kind = FrameType.RESULT if isinstance(payload, Forked) else FrameType.LOG

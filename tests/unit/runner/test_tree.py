@@ -1,5 +1,6 @@
 """Process trees: who is below, and who is hit."""
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -37,7 +38,7 @@ def test_everything_below_is_found_and_signalled() -> None:
     with family() as (head, *below):
         assert sorted(descendants(head.pid)) == sorted((head.pid, each.pid) for each in below)
         head.suspend()
-        assert signal_below(head.pid, signal.SIGKILL) == 2
+        assert len(signal_below(head.pid, signal.SIGKILL)) == 2
         head.resume()
         _, alive = psutil.wait_procs(below, timeout=30)
         assert not alive
@@ -45,9 +46,66 @@ def test_everything_below_is_found_and_signalled() -> None:
 
 def test_the_spared_are_not_hit() -> None:
     with family() as (head, spared, other):
-        assert signal_below(head.pid, signal.SIGKILL, spare=[spared.pid]) == 1
+        assert signal_below(head.pid, signal.SIGKILL, spare=[spared.pid]) == {other.pid}
         other.wait(30)
         assert start_time(spared.pid) is not None
+
+
+HOPPER = """
+import fcntl, os, sys, time
+held = open(sys.argv[1], "w")
+fcntl.flock(held, fcntl.LOCK_EX)
+print("ready", flush=True)
+end = time.monotonic() + 60
+while time.monotonic() < end:
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+"""
+"""It is never the same process for long; all of them hold the same lock."""
+KEEPER = """
+import os, subprocess, sys
+from acode.runner.tree import become_subreaper, kill_below, reap_children
+become_subreaper()
+hopper = subprocess.Popen([sys.executable, *sys.argv[1:]], stdout=subprocess.PIPE)
+hopper.stdout.readline()
+kill_below(os.getpid())
+reap_children()
+"""
+
+
+def is_free(lock: Path) -> bool:
+    with lock.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+
+def test_whoever_forks_and_ends_all_the_time_is_killed_with_what_is_below(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    words = [sys.executable, "-c", KEEPER, "-c", HOPPER, str(lock)]
+    for _ in range(10):
+        subprocess.run(words, check=True)
+        assert is_free(lock)
+
+
+def test_whoever_forks_and_ends_all_the_time_is_killed_by_its_mark(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    for turn in range(10):
+        marker = f"MARK_{os.getpid()}={turn}"
+        with subprocess.Popen(
+            [sys.executable, "-c", HOPPER, str(lock)],
+            env=os.environ | dict([marker.split("=")]),
+            stdout=subprocess.PIPE,
+        ) as hopper:
+            assert hopper.stdout is not None
+            hopper.stdout.readline()
+            kill_marked(marker.encode())
+        deadline = Deadline(30)
+        while not is_free(lock):
+            assert deadline.rest(0.01)
 
 
 def test_only_the_marked_are_killed(tmp_path: Path) -> None:
