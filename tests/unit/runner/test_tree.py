@@ -114,11 +114,22 @@ def test_only_the_marked_are_killed(tmp_path: Path) -> None:
         subprocess.Popen(["sleep", "600"], env={"X": "1", **dict([marker.split("=")])}) as marked,
         subprocess.Popen(["sleep", "600"], env={"Y": marker + "b"}) as other,
     ):
-        # A child has our environment until it has become another program.
-        assert kill_marked(marker.encode()) == 1
-        assert marked.wait(30) == -signal.SIGKILL
-        assert other.poll() is None
-        other.kill()
+        try:
+            for process in (marked, other):
+                wait_for_environment(process.pid)
+            assert kill_marked(marker.encode()) == 1
+            assert marked.wait(30) == -signal.SIGKILL
+            assert other.poll() is None
+        finally:
+            marked.kill()
+            other.kill()
+
+
+def wait_for_environment(pid: int) -> None:
+    """A child that becomes another program has none for a moment."""
+    deadline = Deadline(30)
+    while not Path(f"/proc/{pid}/environ").read_bytes():
+        assert deadline.rest(0.001)
 
 
 def test_a_process_is_known_by_more_than_its_pid() -> None:
