@@ -14,8 +14,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 _libc = ctypes.CDLL(None, use_errno=True)
 
 QUIET_LOOKS = 4
-"""So many looks in a row that find nobody new: one that comes between two generations finds nobody,
-which happened in one of 170 hunts with two looks."""
+"""So many looks in a row that find nobody new: one may have come just between two generations."""
 LATECOMERS = 25
 """Whoever forks and ends all the time is in no list for long enough to be found by it."""
 LONGEST_SECONDS = 5.0
