@@ -1,6 +1,5 @@
 """What an attempt starts dies with it, and nothing else does."""
 
-import fcntl
 import json
 import os
 import signal
@@ -12,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.hopper import HOPPER, has_started, is_free
 from tests.pool.conftest import PoolProject, eventually
 
 ESCAPE = """
@@ -148,30 +148,6 @@ def test_what_a_worker_left_that_died_without_a_daemon_is_ended_by_the_next(
     assert pool_project.show(task)["error"]["code"] == "WORKER_CRASH"
 
 
-HOPPER = """
-import fcntl, os, sys, time
-held = open("held", "w")
-fcntl.flock(held, fcntl.LOCK_EX)
-open("started", "w").close()
-end = time.monotonic() + 120
-while time.monotonic() < end:
-    if os.fork():
-        os._exit(0)
-    if "session" in sys.argv:
-        os.setsid()
-"""
-"""It is never the same process for long; all of them hold the same lock."""
-
-
-def is_free(lock: Path) -> bool:
-    with lock.open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
-
-
 @pytest.mark.parametrize("session", ["", "session"], ids=["one session", "sessions"])
 @pytest.mark.parametrize("dies", ["nobody", "worker", "daemon and worker"])
 @pytest.mark.parametrize(
@@ -186,9 +162,10 @@ def test_whoever_forks_and_ends_all_the_time_dies_with_its_attempt(
     pool_project.configure(**QUICK)
     (pool_project.root / "hopper.py").write_text(HOPPER)
     pool_project.start(count=1)
-    hop = f"{sys.executable} hopper.py {session}; sleep 600"
+    hop = f"{sys.executable} hopper.py held {session}; sleep 600"
     task = pool_project.add(hop, "--workspace", "project", "--retries", "0")
-    eventually((pool_project.root / "started").exists)
+    held = pool_project.root / "held"
+    eventually(lambda: has_started(held))
     worker = psutil.Process(pool_project.worker_pids()[0])
     if dies == "nobody":
         assert pool_project.run("task", "cancel", task).code == 0
@@ -199,7 +176,7 @@ def test_whoever_forks_and_ends_all_the_time_dies_with_its_attempt(
         if "daemon" in dies:
             pool_project.start(count=1)
     assert pool_project.wait(task).code == 1
-    eventually(lambda: is_free(pool_project.root / "held"))
+    eventually(lambda: is_free(held))
 
 
 @pytest.mark.req("027a-FR-027", "027a-FR-029", "027a-FR-030")

@@ -1,6 +1,5 @@
 """Process trees: who is below, and who is hit."""
 
-import fcntl
 import os
 import signal
 import subprocess
@@ -15,6 +14,7 @@ from acode.clock import Deadline
 from acode.runner.grip import grip
 from acode.runner.identity import identify, is_alive, myself, start_time
 from acode.runner.tree import descendants, kill_marked, signal_below
+from tests.hopper import HOPPER, has_started, is_free
 
 FAMILY = "sleep 600 & setsid sleep 600 & echo ready; wait"
 
@@ -51,59 +51,35 @@ def test_the_spared_are_not_hit() -> None:
         assert start_time(spared.pid) is not None
 
 
-HOPPER = """
-import fcntl, os, sys, time
-held = open(sys.argv[1], "w")
-fcntl.flock(held, fcntl.LOCK_EX)
-print("ready", flush=True)
-end = time.monotonic() + 60
-while time.monotonic() < end:
-    if os.fork():
-        os._exit(0)
-    os.setsid()
-"""
-"""It is never the same process for long; all of them hold the same lock."""
 KEEPER = """
 import os, subprocess, sys
 from acode.runner.tree import become_subreaper, kill_below, reap_children
 become_subreaper()
-hopper = subprocess.Popen([sys.executable, *sys.argv[1:]], stdout=subprocess.PIPE)
-hopper.stdout.readline()
+hopper = subprocess.Popen([sys.executable, *sys.argv[1:]])
+while not os.path.exists(sys.argv[3] + ".started"):
+    os.sched_yield()
 kill_below(os.getpid())
 reap_children()
 """
 
 
-def is_free(lock: Path) -> bool:
-    with lock.open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
-
-
 def test_whoever_forks_and_ends_all_the_time_is_killed_with_what_is_below(tmp_path: Path) -> None:
-    lock = tmp_path / "lock"
-    words = [sys.executable, "-c", KEEPER, "-c", HOPPER, str(lock)]
-    for _ in range(10):
+    for turn in range(10):
+        lock = tmp_path / str(turn)
+        words = [sys.executable, "-c", KEEPER, "-c", HOPPER, str(lock), "session"]
         subprocess.run(words, check=True)
         assert is_free(lock)
 
 
 def test_whoever_forks_and_ends_all_the_time_is_killed_by_its_mark(tmp_path: Path) -> None:
-    lock = tmp_path / "lock"
     for turn in range(10):
-        marker = f"MARK_{os.getpid()}={turn}"
-        with subprocess.Popen(
-            [sys.executable, "-c", HOPPER, str(lock)],
-            env=os.environ | dict([marker.split("=")]),
-            stdout=subprocess.PIPE,
-        ) as hopper:
-            assert hopper.stdout is not None
-            hopper.stdout.readline()
-            kill_marked(marker.encode())
+        lock, marker = tmp_path / str(turn), f"MARK_{os.getpid()}={turn}"
+        words = [sys.executable, "-c", HOPPER, str(lock), "session"]
         deadline = Deadline(30)
+        with subprocess.Popen(words, env=os.environ | dict([marker.split("=")])):
+            while not has_started(lock):
+                assert deadline.rest(0.001)
+            kill_marked(marker.encode())
         while not is_free(lock):
             assert deadline.rest(0.01)
 
