@@ -109,6 +109,7 @@ class Guardian:
         with (self._directory / "log").open("ab") as log:
             self._engine = subprocess.Popen(
                 self._command,
+                cwd=self._directory,  # its monitors leave files there
                 env=environment(self._directory),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
